@@ -1,0 +1,3 @@
+"""Equiangular Basis Vectors for OpenMMLab."""
+
+__version__ = '0.1.0'

@@ -1,0 +1,104 @@
+"""What a basis is: N unit vectors in R^d, and where they came from."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from .bounds import best_bound
+from .measure import coherence, mean_deviation, min_angle
+
+UNIT_TOLERANCE = 1e-3
+SPARE_BITS = 6
+
+
+class BasisError(ValueError):
+    """A set of vectors that cannot serve as a basis; the message says why and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    r"""N fixed unit vectors, the rows :math:`w_k` of an N x d matrix.
+
+    The entries are rounded to 18 significant bits, a relative change of at most 2e-6, for two reasons.
+    Averaging the buffer over up to 64 ranks, as ``SyncBuffersHook`` does, is then exact (n x and n x / n need no
+    rounding), so a basis stays bit-identical in training. And a closed form computed in float64 gives the same
+    bits on machines whose linear algebra differs in the last digits.
+
+    Args:
+        vectors: (N, d) matrix of unit rows, float32 or float64. Not modified.
+        method: How it was made.
+        seed: The seed it was made with, None if it does not depend on one.
+        source: What error messages call it.
+    """
+
+    vectors: Tensor
+    method: str = 'given'
+    seed: Optional[int] = None
+    source: str = field(default='basis', repr=False)
+
+    def __post_init__(self) -> None:
+        check_vectors(self.vectors, self.source)
+        rounded = round_significant(self.vectors.detach().to('cpu', torch.float32, copy=True))
+        object.__setattr__(self, 'vectors', rounded)
+
+    @property
+    def num_classes(self) -> int:
+        return self.vectors.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    @cached_property
+    def coherence(self) -> float:
+        """Largest absolute cosine between two different vectors."""
+        return coherence(self.vectors)
+
+    @property
+    def bound(self) -> float:
+        """The largest known lower bound on the coherence of any N vectors in R^d."""
+        return best_bound(self.num_classes, self.dim)
+
+    @property
+    def min_angle(self) -> float:
+        """Smallest angle between two of the lines, in degrees."""
+        return min_angle(self.vectors)
+
+    @property
+    def mean_deviation(self) -> float:
+        """Mean over all pairs of |angle - 90|, in degrees."""
+        return mean_deviation(self.vectors)
+
+
+def round_significant(vectors: Tensor) -> Tensor:
+    """Round float32 entries, in place, so that their last ``SPARE_BITS`` mantissa bits are zero."""
+    bits = vectors.view(torch.int32)
+    bits.add_(1 << (SPARE_BITS - 1)).bitwise_and_(-(1 << SPARE_BITS))
+    return vectors
+
+
+def check_vectors(vectors: Tensor, source: str = 'basis') -> None:
+    """Raise :class:`BasisError` unless ``vectors`` is a matrix of finite unit rows."""
+    if vectors.ndim != 2 or 0 in vectors.shape:
+        raise BasisError(
+            f'{source} has shape {tuple(vectors.shape)}, but a basis is a matrix of N >= 1 rows and d >= 1 columns; '
+            'save the (N, d) matrix itself'
+        )
+    if vectors.dtype not in (torch.float32, torch.float64):
+        raise BasisError(
+            f'{source} has dtype {vectors.dtype}, but a basis needs float32 or float64, because cosines are divided '
+            'by a small tau; make it anew in float32'
+        )
+    if not torch.isfinite(vectors).all():
+        row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
+        raise BasisError(f'{source} holds NaN or infinity in row {row}, but all entries must be finite; make it anew')
+    norms = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    error, row = (norms - 1).abs().max(0)
+    if error > UNIT_TOLERANCE:
+        raise BasisError(
+            f'{source} has a row of norm {norms[row]:.6g} (row {int(row)}), but every row must have norm 1; '
+            'divide each row by its norm'
+        )

@@ -1,0 +1,76 @@
+"""Basis files: .safetensors with one tensor, ``basis``, and its description as metadata."""
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Optional, Tuple, Union
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from .basis import Basis, BasisError
+
+FORMAT_VERSION = '1'
+TENSOR_NAME = 'basis'
+
+
+def size_in_name(path: Union[str, Path]) -> Optional[Tuple[int, int]]:
+    """(N, d) as told by a file name that starts with ``NxD``, such as ``81x81.safetensors``; None if it tells none."""
+    match = re.match(r'(\d+)x(\d+)(?!\d)', Path(path).name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def save_basis(basis: Basis, path: Union[str, Path]) -> None:
+    """Write a basis, atomically: under ``path`` there is either the whole file or what was there before."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {
+        'version': FORMAT_VERSION,
+        'num_classes': str(basis.num_classes),
+        'dim': str(basis.dim),
+        'method': basis.method,
+        'seed': '' if basis.seed is None else str(basis.seed),
+        'coherence': repr(basis.coherence),
+    }
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix='.part')
+    os.close(handle)
+    try:
+        save_file({TENSOR_NAME: basis.vectors}, temporary, metadata)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_basis(path: Union[str, Path]) -> Basis:
+    """Read and check a basis file; every defect has its own sentence."""
+    source = f'basis {str(path)!r}'
+    if not Path(path).is_file():
+        raise FileNotFoundError(f'{source} does not exist')
+    try:
+        with safe_open(str(path), framework='pt') as file:
+            metadata = file.metadata() or {}
+            if TENSOR_NAME not in file.keys():
+                raise BasisError(
+                    f'{source} holds the tensors {sorted(file.keys())}, but a basis file holds one called '
+                    f'{TENSOR_NAME!r}; write it with tools/make_basis.py'
+                )
+            vectors = file.get_tensor(TENSOR_NAME)
+    except SafetensorError as error:
+        raise BasisError(f'{source} is not a readable .safetensors file ({error}); make it anew') from error
+    named = size_in_name(path)
+    if named is not None and named != tuple(vectors.shape):
+        raise BasisError(
+            f'{source} is named {named[0]}x{named[1]}, but holds a matrix of shape {tuple(vectors.shape)}; '
+            'rename it or make it anew'
+        )
+    seed = metadata.get('seed')
+    return Basis(vectors, metadata.get('method', 'given'), int(seed) if seed else None, source)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,57 @@
+"""Iterative bases, for every (N, d) that has no closed form."""
+
+from typing import Callable, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .measure import coherence
+
+
+def algorithm1(
+    num_classes: int,
+    dim: int,
+    alpha: float,
+    *,
+    slice_size: int = 130,
+    tolerance: float = 1e-4,
+    lr: float = 1e-3,
+    max_steps: int = 100_000,
+    seed: int = 0,
+    on_step: Optional[Callable[[int, float], None]] = None,
+) -> Tensor:
+    r"""The paper's Algorithm 1: minimise :math:`\sum_{i \ne j} \max(|w_i \cdot w_j| - \alpha, 0)` by gradient descent.
+
+    Starts from normalised Gaussian rows and re-normalises before each step; the sum runs over slices of rows, so
+    that no N x N matrix is held. Stops when the largest |cosine| over ALL slices is at most alpha + tolerance, or
+    after ``max_steps``, and returns the best rows it saw either way.
+
+    Args:
+        on_step: Called with (step, largest |cosine|) after each step; may raise to stop.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    w = functional.normalize(torch.randn(num_classes, dim, generator=generator))
+    best, best_cosine = w.clone(), coherence(w)
+    for step in range(max_steps):
+        gradient = torch.zeros_like(w)
+        largest = 0.0
+        for start in range(0, num_classes, slice_size):
+            rows = slice(start, start + slice_size)
+            cosines = w[rows] @ w.T
+            cosines.diagonal(start).zero_()
+            size = cosines.abs()
+            largest = max(largest, float(size.max()))
+            active = cosines.sign().mul_(size > alpha)
+            gradient[rows] += active @ w
+            gradient += active.T @ w[rows]
+        if largest < best_cosine:
+            best, best_cosine = w.clone(), largest
+        if on_step is not None:
+            on_step(step, largest)
+        if largest <= alpha + tolerance:
+            break
+        # through the normalisation only the part orthogonal to w counts
+        gradient -= (gradient * w).sum(1, keepdim=True) * w
+        w = functional.normalize(w - lr * gradient)
+    return best
