@@ -1,3 +1,22 @@
-"""Equiangular Basis Vectors for OpenMMLab."""
+"""Equiangular Basis Vectors for OpenMMLab: importing this registers every name, and imports no host library."""
+
+from . import lazy
+from .basis import Basis, load_basis, make_basis, save_basis
+from .layers import EBVConv2d, EBVLinear
 
 __version__ = '0.1.0'
+
+# Without the lazy names: `from ebv_mm import *` must not import the hosts either.
+__all__ = ['Basis', 'EBVConv2d', 'EBVLinear', 'load_basis', 'make_basis', 'save_basis']
+
+lazy.register()
+
+
+def __getattr__(name: str):
+    if name in lazy.LAZY:
+        return lazy.load(name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__():
+    return sorted([*globals(), *lazy.LAZY])

@@ -3,15 +3,18 @@
 import torch
 from torch import Tensor
 
+from .rotation import BLOCK_ENTRIES, Rotation
+
 
 def orthonormal(num_classes: int, dim: int, seed: int = 0) -> Tensor:
-    """N <= d orthonormal rows in general position: a seeded random rotation of the first N unit vectors.
-
-    The Q factor whose R has a positive diagonal is unique, so that every linear algebra library returns the same.
-    """
+    """N <= d orthonormal rows in general position: a seeded random rotation of the first N unit vectors."""
     if num_classes > dim:
         raise ValueError(f'num_classes = {num_classes} exceeds dim = {dim}, but at most d vectors are orthogonal in R^d')
-    generator = torch.Generator().manual_seed(seed)
-    gaussian = torch.randn(dim, num_classes, dtype=torch.float64, generator=generator)
-    q, r = torch.linalg.qr(gaussian)
-    return (q * r.diagonal().sign()).T.contiguous()
+    rotation = Rotation(dim, seed)
+    out = torch.empty(num_classes, dim)
+    step = max(1, BLOCK_ENTRIES // dim)
+    for start in range(0, num_classes, step):
+        rows = torch.zeros(min(step, num_classes - start), dim, dtype=torch.float64)
+        rows.diagonal(start).fill_(1)
+        out[start : start + step] = rotation(rows)
+    return out

@@ -1,0 +1,36 @@
+"""Random rotations of R^d that cost O(d log d) a vector instead of O(d^2), and no QR."""
+
+import math
+
+import torch
+from torch import Tensor
+
+BLOCK_ENTRIES = 1 << 22
+
+
+def hartley(rows: Tensor) -> Tensor:
+    r"""Multiply rows by the orthogonal, symmetric matrix :math:`(\cos 2\pi jk/d + \sin 2\pi jk/d) / \sqrt d`.
+
+    R. V. L. Hartley, A more symmetrical Fourier analysis applied to transmission problems, Proc. IRE 30 (1942).
+    """
+    spectrum = torch.fft.fft(rows)
+    return (spectrum.real - spectrum.imag) / math.sqrt(rows.shape[-1])
+
+
+class Rotation:
+    """A seeded random rotation of R^d: H D P H D, with Hartley transforms H, random signs D, a permutation P.
+
+    The two transforms with a permutation between them leave no trace of the coordinates of a sparse vector. All
+    randomness is in whole numbers and all arithmetic in float64, so that every machine makes the same rotation.
+    """
+
+    def __init__(self, dim: int, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.dim = dim
+        self.signs = torch.randint(0, 2, (2, dim), generator=generator).mul_(2).sub_(1).double()
+        self.order = torch.randperm(dim, generator=generator)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Rotate float64 rows of length d."""
+        once = hartley(rows * self.signs[0])
+        return hartley(once[:, self.order] * self.signs[1])

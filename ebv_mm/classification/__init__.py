@@ -1,0 +1,5 @@
+"""For mmpretrain."""
+
+from .head import EBVClsHead
+
+__all__ = ['EBVClsHead']

@@ -1,0 +1,5 @@
+"""For mmdet."""
+
+from .heads import EBVBBoxHead, EBVMaskHead
+
+__all__ = ['EBVBBoxHead', 'EBVMaskHead']

@@ -1,0 +1,241 @@
+r"""The idea, written once: trainable projection -> l2-normalise -> fixed basis -> / tau.
+
+Shapes: N classes, d dimensions, C input channels. The inherited ``weight`` and ``bias`` are the projection into R^d;
+the fixed vectors are a buffer called ``basis``, a name that no host initialises, decays or trains.
+"""
+
+import math
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import NamedTuple, Optional, Union
+
+import torch
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .basis import Basis, BasisError, closed_form_basis, load_basis, make_command, size_in_name
+
+BasisLike = Union[str, Path, dict, Basis]
+
+NORM_EPS = 1e-12
+# Two bases closer than this, entry by entry, are the same one up to storage in another precision.
+SAME_BASIS_TOLERANCE = 1e-5
+
+
+class _FixedBasis(NamedTuple):
+    """A ``basis`` argument made concrete; ``missing`` is the error to raise while there are no vectors yet."""
+
+    vectors: Tensor
+    name: str
+    missing: Optional[str] = None
+
+
+def _resolve(basis: BasisLike, num_classes: int) -> _FixedBasis:
+    """The first ``num_classes`` vectors of a basis given as a path, as the arguments of a closed form, or as itself."""
+    if isinstance(basis, Basis):
+        name = basis.source
+    elif isinstance(basis, dict):
+        name = f'basis {dict(basis)}'
+        basis = closed_form_basis(**basis)
+    elif isinstance(basis, (str, Path)):
+        name = f'basis {str(basis)!r}'
+        if not Path(basis).exists():
+            return _await_checkpoint(basis, num_classes)
+        basis = load_basis(basis)
+    else:
+        raise TypeError(
+            f'basis is a {type(basis).__name__}, but a layer takes the path of a basis file or a dict such as '
+            f'dict(num_classes={num_classes}, dim={num_classes})'
+        )
+    if basis.num_classes < num_classes:
+        raise BasisError(
+            f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs; '
+            f'make one with: {make_command(num_classes, basis.dim)}'
+        )
+    return _FixedBasis(basis.vectors[:num_classes].clone(), name)
+
+
+def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
+    """Stand in for a missing file, because a trained model brings its basis in its checkpoint."""
+    size = size_in_name(path)
+    if size is not None and size[0] < num_classes:
+        raise BasisError(
+            f'basis {str(path)!r} does not exist, and by its name would have {size[0]} vectors, but the layer needs '
+            f'{num_classes}; name a file of at least {num_classes} vectors'
+        )
+    command = make_command(*(size or (num_classes, 'DIM')), path)
+    missing = f'basis {str(path)!r} does not exist, and no checkpoint has brought one; make it with: {command}'
+    # A name that tells no size leaves d to the checkpoint; until then any d will do.
+    dim = size[1] if size else num_classes
+    return _FixedBasis(torch.full((num_classes, dim), math.nan), f'basis {str(path)!r}', missing)
+
+
+def _autocast_off(device_type: str) -> AbstractContextManager:
+    """Switch autocast off on the device, where the device knows autocast at all."""
+    try:
+        return torch.autocast(device_type, enabled=False)
+    except RuntimeError:
+        return nullcontext()
+
+
+class _BasisClassifier:
+    r"""What :class:`EBVLinear` and :class:`EBVConv2d` share, beside their projection.
+
+    .. math:: v = A x + b, \qquad \mathrm{logits}_k = \frac{\langle v / \lVert v \rVert, w_k \rangle}{\tau}
+
+    Everything here runs in float32 at least, also under autocast and in a half-precision model: a cosine is divided by
+    a tau as small as 0.007, which would multiply float16's rounding to several tenths of a logit. A zero ``v`` has no
+    direction: its logits are 0 and it passes no gradient.
+    """
+
+    _channel_dim: int
+
+    def _fix(self, fixed: _FixedBasis, tau: float) -> None:
+        if not (isinstance(tau, (int, float)) and 0 < tau < math.inf):
+            raise ValueError(f'tau = {tau!r}, but the temperature must be a positive number; the paper uses 0.07')
+        self.register_buffer('basis', fixed.vectors)
+        self.basis_name = fixed.name
+        self.missing = fixed.missing
+        self.tau = tau
+
+    @property
+    def num_classes(self) -> int:
+        return self.basis.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.basis.shape[1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.missing is not None:
+            raise FileNotFoundError(self.missing)
+        dtype = torch.promote_types(torch.promote_types(x.dtype, self.weight.dtype), torch.float32)
+        with _autocast_off(x.device.type):
+            bias = None if self.bias is None else self.bias.to(dtype)
+            v = self._project(x.to(dtype), self.weight.to(dtype), bias)
+            norm = torch.linalg.vector_norm(v, dim=self._channel_dim, keepdim=True)
+            scale = torch.where(norm > NORM_EPS, 1 / (norm.clamp_min(NORM_EPS) * self.tau), 0)
+            return self._cosines(v * scale, self.basis.to(dtype))
+
+    def _apply(self, fn, *args, **kwargs):
+        """Move the basis with the module, but keep its precision: ``.half()`` would bend the angles."""
+        exact = self.basis
+        super()._apply(fn, *args, **kwargs)
+        if self.basis.dtype != exact.dtype:
+            self.basis = exact.to(self.basis.device)
+        return self
+
+    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs) -> None:
+        """Let the basis of a checkpoint win: the checkpoint's projection was trained against it."""
+        loaded = state_dict.get(f'{prefix}basis')
+        if loaded is not None and loaded.ndim == 2:
+            if self.missing is not None and loaded.shape[0] == self.num_classes:
+                self._resize(loaded.shape[1])
+                self.missing = None
+            elif loaded.shape == self.basis.shape:
+                self._warn_if_other(loaded, f'{prefix}basis')
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def _warn_if_other(self, loaded: Tensor, key: str) -> None:
+        if not torch.allclose(loaded.to(self.basis), self.basis, rtol=0, atol=SAME_BASIS_TOLERANCE):
+            warnings.warn(
+                f'the checkpoint\'s {key!r} differs from the configured {self.basis_name}; the checkpoint\'s is used, '
+                'because its projection was trained against it',
+                stacklevel=2,
+            )
+
+    def _resize(self, dim: int) -> None:
+        for tensor in filter(torch.is_tensor, (self.weight, self.bias)):
+            tensor.data = tensor.new_empty(dim, *tensor.shape[1:])
+        self.basis = self.basis.new_empty(self.num_classes, dim)
+
+    def extra_repr(self) -> str:
+        return f'{super().extra_repr()}, num_classes={self.num_classes}, tau={self.tau}'
+
+
+@MODELS.register_module()
+class EBVLinear(_BasisClassifier, nn.Linear):
+    r"""A linear classifier with fixed class vectors; takes the place of ``nn.Linear(in_features, num_classes)``.
+
+    Args:
+        in_features: Size C of each input.
+        out_features: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
+        bias: Whether the projection has a bias.
+        basis: Path of a basis file; or a dict of arguments of :func:`~ebv_mm.basis.closed_form_basis`, such as
+            ``dict(num_classes=81, dim=81)``; or a :class:`~ebv_mm.basis.Basis`. Its first N vectors are used.
+        tau: Temperature.
+
+    Shape:
+        - Input: (\*, C). Output: (\*, N), float32 at least.
+
+    Example:
+        >>> layer = EBVLinear(256, 81, basis=dict(num_classes=81, dim=81))
+        >>> layer(torch.randn(4, 256)).shape
+        torch.Size([4, 81])
+    """
+
+    _channel_dim = -1
+    _project = staticmethod(functional.linear)
+    _cosines = staticmethod(functional.linear)
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        basis: BasisLike,
+        tau: float = 0.07,
+        **factory_kwargs,
+    ) -> None:
+        fixed = _resolve(basis, out_features)
+        super().__init__(in_features, fixed.vectors.shape[1], bias, **factory_kwargs)
+        self._fix(fixed, tau)
+
+    def _resize(self, dim: int) -> None:
+        super()._resize(dim)
+        self.out_features = dim
+
+
+@MODELS.register_module()
+class EBVConv2d(_BasisClassifier, nn.Conv2d):
+    r"""A convolutional classifier with fixed class vectors; takes the place of ``nn.Conv2d(C, num_classes, 1)``.
+
+    Args:
+        in_channels: Number C of input channels.
+        out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
+        kernel_size: Size of the projection's kernel.
+        basis, tau: As in :class:`EBVLinear`.
+        args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
+
+    Shape:
+        - Input: (B, C, H, W). Output: (B, N, H', W'), float32 at least.
+
+    Example:
+        >>> layer = EBVConv2d(256, 80, 1, basis=dict(num_classes=81, dim=81))
+        >>> layer(torch.randn(2, 256, 28, 28)).shape
+        torch.Size([2, 80, 28, 28])
+    """
+
+    _channel_dim = -3
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, *args, basis: BasisLike, tau: float = 0.07, **kwargs
+    ) -> None:
+        fixed = _resolve(basis, out_channels)
+        super().__init__(in_channels, fixed.vectors.shape[1], kernel_size, *args, **kwargs)
+        self._fix(fixed, tau)
+
+    def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+        return self._conv_forward(x, weight, bias)
+
+    @staticmethod
+    def _cosines(unit: Tensor, basis: Tensor) -> Tensor:
+        # A matrix product and not a 1x1 convolution, which cuDNN would run in TF32 unless told otherwise.
+        return torch.matmul(basis, unit.flatten(-2)).unflatten(-1, unit.shape[-2:])
+
+    def _resize(self, dim: int) -> None:
+        super()._resize(dim)
+        self.out_channels = dim

@@ -1,0 +1,5 @@
+"""For mmseg."""
+
+from .head import EBVDecodeHead
+
+__all__ = ['EBVDecodeHead']

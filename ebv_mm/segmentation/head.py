@@ -1,0 +1,36 @@
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+from mmseg.registry import MODELS
+from torch import nn
+
+from ..layers import BasisLike, EBVConv2d
+
+# Heads that have a `conv_seg`, but do not classify pixels by calling it, and why.
+UNSUITED = {
+    'IterativeDecodeHead': 'K-Net reads the weight of conv_seg as its class kernels',
+    'VPDDepthHead': 'it regresses depth and never calls conv_seg',
+}
+
+
+@MODELS.register_module()
+def EBVDecodeHead(head: str, *, basis: BasisLike, tau: float = 0.07, **kwargs) -> BaseDecodeHead:  # noqa: N802
+    """Any mmseg decode head, with fixed class vectors: its ``conv_seg`` becomes an :class:`~ebv_mm.layers.EBVConv2d`.
+
+    A function and not a class, because what it returns is the named head itself.
+
+    Args:
+        head: The type of the decode head, such as ``'UPerHead'``.
+        basis, tau: As in :class:`~ebv_mm.layers.EBVConv2d`.
+        kwargs: The arguments of that head.
+    """
+    decode_head = MODELS.build(dict(type=head, **kwargs))
+    why = UNSUITED.get(type(decode_head).__name__)
+    conv_seg = getattr(decode_head, 'conv_seg', None)
+    if why is None and not isinstance(conv_seg, nn.Conv2d):
+        why = 'it has no conv_seg'
+    if why is not None:
+        raise TypeError(
+            f'EBVDecodeHead cannot use head={head!r}, because {why}; name a head that classifies pixels by its '
+            "conv_seg, such as 'UPerHead' or 'FCNHead'"
+        )
+    decode_head.conv_seg = EBVConv2d(conv_seg.in_channels, conv_seg.out_channels, 1, basis=basis, tau=tau)
+    return decode_head
