@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Optional, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -19,6 +19,18 @@ def size_in_name(path: Union[str, Path]) -> Optional[Tuple[int, int]]:
     """(N, d) as told by a file name that starts with ``NxD``, such as ``81x81.safetensors``; None if it tells none."""
     match = re.match(r'(\d+)x(\d+)(?!\d)', Path(path).name)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def basis_paths(config: object) -> List[str]:
+    """The basis files that a config, nested dicts and lists, names: each string under a key ``basis``, once."""
+    if isinstance(config, dict):
+        own = [config['basis']] if isinstance(config.get('basis'), str) else []
+        nested = [path for value in config.values() for path in basis_paths(value)]
+    elif isinstance(config, (list, tuple)):
+        own, nested = [], [path for value in config for path in basis_paths(value)]
+    else:
+        return []
+    return list(dict.fromkeys(own + nested))
 
 
 def save_basis(basis: Basis, path: Union[str, Path]) -> None:
