@@ -18,9 +18,7 @@ MMPRETRAIN_LOADER = dict(pin_memory=True, persistent_workers=True, collate_fn=di
 # What --tta does for a config that does not say it; both flip, as the hosts' own tools do.
 DEFAULT_TTA = {
     'mmpretrain': dict(type='mmpretrain.AverageClsScoreTTA'),
-    'mmdet': dict(
-        type='mmdet.DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)
-    ),
+    'mmdet': dict(type='mmdet.DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
 }
 
 
@@ -81,7 +79,9 @@ def use_tta(cfg: Config) -> None:
     scope = cfg.get('default_scope')
     if 'tta_model' not in cfg:
         if scope not in DEFAULT_TTA:
-            raise SystemExit(f'--tta: the config has no tta_model, and there is no default for {scope!r}; add one to it')
+            raise SystemExit(
+                f'--tta: the config has no tta_model, and there is no default for {scope!r}; add one to it'
+            )
         cfg.tta_model = deepcopy(DEFAULT_TTA[scope])
     if 'tta_pipeline' not in cfg:
         cfg.tta_pipeline = _flipped(_test_dataset(cfg).pipeline)
@@ -93,7 +93,9 @@ def save_pictures(cfg: Config, folder: str) -> None:
     """Have the host's visualisation hook paint the predictions into ``folder``."""
     hook = cfg.get('default_hooks', {}).get('visualization')
     if hook is None:
-        raise SystemExit('--show-dir: the config has no default_hooks.visualization; add the VisualizationHook of its host')
+        raise SystemExit(
+            '--show-dir: the config has no default_hooks.visualization; add the VisualizationHook of its host'
+        )
     scope = cfg.get('default_scope')
     if scope == 'mmpretrain':
         hook.update(enable=True, out_dir=folder)

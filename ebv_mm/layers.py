@@ -141,7 +141,7 @@ class _BasisClassifier:
     def _warn_if_other(self, loaded: Tensor, key: str) -> None:
         if not torch.allclose(loaded.to(self.basis), self.basis, rtol=0, atol=SAME_BASIS_TOLERANCE):
             warnings.warn(
-                f'the checkpoint\'s {key!r} differs from the configured {self.basis_name}; the checkpoint\'s is used, '
+                f"the checkpoint's {key!r} differs from the configured {self.basis_name}; the checkpoint's is used, "
                 'because its projection was trained against it',
                 stacklevel=2,
             )

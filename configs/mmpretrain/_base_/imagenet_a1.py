@@ -32,9 +32,7 @@ test_dataloader = val_dataloader
 
 # Weight decay on all parameters, norms included. mmengine's warm-up reaches its end one step before `end`, so that
 # end=6 gives a full step from .01 to 1 in each of the 5 epochs; cosine takes over at the same point.
-optim_wrapper = dict(
-    type='AmpOptimWrapper', optimizer=dict(type='SGD', lr=0.5, momentum=0.9, weight_decay=2e-5)
-)
+optim_wrapper = dict(type='AmpOptimWrapper', optimizer=dict(type='SGD', lr=0.5, momentum=0.9, weight_decay=2e-5))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, by_epoch=True, begin=0, end=6),
     dict(type='CosineAnnealingLR', T_max=100, by_epoch=True, begin=5, end=105),
