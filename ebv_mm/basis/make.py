@@ -1,11 +1,14 @@
 """Make a basis for N classes in R^d."""
 
-from typing import Optional
+from typing import Optional, Union
+
+import torch
 
 from .basis import Basis
 from .bounds import best_bound
 from .constructions import orthonormal
 from .solvers import algorithm1
+from .watch import Report, Watch, as_report
 
 
 def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed: int = 0) -> Basis:
@@ -20,7 +23,15 @@ def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed:
 
 
 def make_basis(
-    num_classes: int, dim: int, *, method: str = 'auto', alpha: Optional[float] = None, seed: int = 0, on_step=None
+    num_classes: int,
+    dim: int,
+    *,
+    method: str = 'auto',
+    alpha: Optional[float] = None,
+    seed: int = 0,
+    time_limit: Optional[float] = None,
+    device: Union[None, str, torch.device] = None,
+    progress: Union[bool, Report] = False,
 ) -> Basis:
     """Make N unit vectors in R^d whose largest |cosine| is small."""
     check_size(num_classes, dim)
@@ -28,7 +39,8 @@ def make_basis(
         return closed_form_basis(num_classes, dim, seed=seed)
     if alpha is None:
         alpha = 1.2 * best_bound(num_classes, dim)
-    return Basis(algorithm1(num_classes, dim, alpha, seed=seed, on_step=on_step), 'algorithm1', seed)
+    watch = Watch(time_limit, 0.0, as_report(progress))
+    return Basis(algorithm1(num_classes, dim, alpha, seed=seed, watch=watch), 'algorithm1', seed)
 
 
 def check_size(num_classes: int, dim: int) -> None:

@@ -1,12 +1,13 @@
 """Iterative bases, for every (N, d) that has no closed form."""
 
-from typing import Callable, Optional
+from typing import Optional
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .measure import coherence
+from .watch import Watch
 
 
 def algorithm1(
@@ -19,7 +20,7 @@ def algorithm1(
     lr: float = 1e-3,
     max_steps: int = 100_000,
     seed: int = 0,
-    on_step: Optional[Callable[[int, float], None]] = None,
+    watch: Optional[Watch] = None,
 ) -> Tensor:
     r"""The paper's Algorithm 1: minimise :math:`\sum_{i \ne j} \max(|w_i \cdot w_j| - \alpha, 0)` by gradient descent.
 
@@ -28,12 +29,13 @@ def algorithm1(
     after ``max_steps``, and returns the best rows it saw either way.
 
     Args:
-        on_step: Called with (step, largest |cosine|) after each step; may raise to stop.
+        watch: May end the iteration sooner.
     """
     generator = torch.Generator().manual_seed(seed)
     w = functional.normalize(torch.randn(num_classes, dim, generator=generator))
     best, best_cosine = w.clone(), coherence(w)
-    for step in range(max_steps):
+    watch = watch or Watch()
+    for _ in range(max_steps):
         gradient = torch.zeros_like(w)
         largest = 0.0
         for start in range(0, num_classes, slice_size):
@@ -47,9 +49,7 @@ def algorithm1(
             gradient += active.T @ w[rows]
         if largest < best_cosine:
             best, best_cosine = w.clone(), largest
-        if on_step is not None:
-            on_step(step, largest)
-        if largest <= alpha + tolerance:
+        if watch.see(largest) or largest <= alpha + tolerance:
             break
         # through the normalisation only the part orthogonal to w counts
         gradient -= (gradient * w).sum(1, keepdim=True) * w

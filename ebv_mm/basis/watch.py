@@ -1,0 +1,72 @@
+"""When an iteration has to end: a time limit, a wanted coherence, or somebody who says stop."""
+
+import math
+import sys
+import time
+from typing import Callable, Optional, Union
+
+# Called with (seconds since the start, best coherence so far); a true return value stops the iteration.
+Report = Callable[[float, float], Optional[bool]]
+
+
+class Watch:
+    """Watches over one or several iterations that share a time limit.
+
+    Args:
+        time_limit: Seconds from now, None for no limit.
+        target: Stop as soon as this coherence is reached.
+        report: Called at most every ``interval`` seconds.
+    """
+
+    def __init__(
+        self,
+        time_limit: Optional[float] = None,
+        target: float = 0.0,
+        report: Optional[Report] = None,
+        interval: float = 0.2,
+    ) -> None:
+        if time_limit is not None and not time_limit > 0:
+            raise ValueError(f'time_limit = {time_limit!r}, but it must be a positive number of seconds or None')
+        self.start = time.monotonic()
+        self.time_limit = time_limit
+        self.target = target
+        self.report = report
+        self.interval = interval
+        self.stopped = False
+        self.best = math.inf
+        self._last_report = -math.inf
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
+    @property
+    def remaining(self) -> float:
+        return math.inf if self.time_limit is None else self.time_limit - self.elapsed
+
+    def see(self, coherence: float) -> bool:
+        """Take note of a coherence that was reached; True when it is time to end."""
+        self.best = min(self.best, coherence)
+        elapsed = self.elapsed
+        if self.report is not None and elapsed - self._last_report >= self.interval:
+            self._last_report = elapsed
+            self.stopped = bool(self.report(elapsed, self.best)) or self.stopped
+        return self.over
+
+    @property
+    def over(self) -> bool:
+        return self.stopped or self.best <= self.target or self.remaining <= 0
+
+
+def show_on_stderr(elapsed: float, coherence: float) -> None:
+    """A :data:`Report` that rewrites one line on the terminal."""
+    angle = math.degrees(math.acos(min(coherence, 1.0)))
+    sys.stderr.write(f'\r{elapsed:7.1f} s   max |cos| {coherence:.5f}   min angle {angle:.3f} ')
+    sys.stderr.flush()
+
+
+def as_report(progress: Union[bool, Report]) -> Optional[Report]:
+    """What to call: nothing for False, a line on the terminal for True, or the given function."""
+    if progress is True:
+        return show_on_stderr
+    return progress or None
