@@ -93,9 +93,7 @@ def save_pictures(cfg: Config, folder: str) -> None:
     """Have the host's visualisation hook paint the predictions into ``folder``."""
     hook = cfg.get('default_hooks', {}).get('visualization')
     if hook is None:
-        raise SystemExit(
-            '--show-dir: the config has no default_hooks.visualization; add the VisualizationHook of its host'
-        )
+        raise SystemExit("--show-dir: the config has no default_hooks.visualization; add its host's VisualizationHook")
     scope = cfg.get('default_scope')
     if scope == 'mmpretrain':
         hook.update(enable=True, out_dir=folder)

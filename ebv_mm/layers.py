@@ -111,7 +111,7 @@ class _BasisClassifier:
     def forward(self, x: Tensor) -> Tensor:
         if self.missing is not None:
             raise FileNotFoundError(self.missing)
-        dtype = torch.promote_types(torch.promote_types(x.dtype, self.weight.dtype), torch.float32)
+        dtype = torch.float64 if torch.float64 in (x.dtype, self.weight.dtype) else torch.float32
         with _autocast_off(x.device.type):
             bias = None if self.bias is None else self.bias.to(dtype)
             v = self._project(x.to(dtype), self.weight.to(dtype), bias)
@@ -177,8 +177,6 @@ class EBVLinear(_BasisClassifier, nn.Linear):
     """
 
     _channel_dim = -1
-    _project = staticmethod(functional.linear)
-    _cosines = staticmethod(functional.linear)
 
     def __init__(
         self,
@@ -193,6 +191,12 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         fixed = _resolve(basis, out_features)
         super().__init__(in_features, fixed.vectors.shape[1], bias, **factory_kwargs)
         self._fix(fixed, tau)
+
+    def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+        return functional.linear(x, weight, bias)
+
+    def _cosines(self, unit: Tensor, basis: Tensor) -> Tensor:
+        return functional.linear(unit, basis)
 
     def _resize(self, dim: int) -> None:
         super()._resize(dim)
@@ -231,8 +235,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)
 
-    @staticmethod
-    def _cosines(unit: Tensor, basis: Tensor) -> Tensor:
+    def _cosines(self, unit: Tensor, basis: Tensor) -> Tensor:
         # A matrix product and not a 1x1 convolution, which cuDNN would run in TF32 unless told otherwise.
         return torch.matmul(basis, unit.flatten(-2)).unflatten(-1, unit.shape[-2:])
 

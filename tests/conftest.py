@@ -1,0 +1,30 @@
+import os
+
+# On some CPUs torch's bfloat16 kernels die with an illegal instruction unless this is set before torch is imported.
+os.environ.setdefault('ONEDNN_MAX_CPU_ISA', 'AVX512_CORE')
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ebv_mm import make_basis, save_basis
+
+REPO = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def basis_file(tmp_path):
+    """Make a basis file of a size: ``basis_file(11, 8)``."""
+
+    def make(num_classes: int, dim: int, seed: int = 0, name: str = '') -> str:
+        path = tmp_path / (name or f'{num_classes}x{dim}_seed{seed}.safetensors')
+        save_basis(make_basis(num_classes, dim, seed=seed), path)
+        return str(path)
+
+    return make

@@ -1,0 +1,176 @@
+"""EBVLinear and EBVConv2d by themselves: precision, sources of a basis, and what torch does to a module."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from ebv_mm import Basis, EBVConv2d, EBVLinear, make_basis
+from ebv_mm.basis import BasisError
+
+TAU = 0.007
+
+
+def linear(num_classes=40, dim=32, tau=TAU, in_features=24) -> EBVLinear:
+    vectors = nn.functional.normalize(torch.randn(num_classes, dim, dtype=torch.float64), dim=1)
+    return EBVLinear(in_features, num_classes, basis=Basis(vectors), tau=tau)
+
+
+def conv(num_classes=40, dim=32, tau=TAU, in_channels=24) -> EBVConv2d:
+    vectors = nn.functional.normalize(torch.randn(num_classes, dim, dtype=torch.float64), dim=1)
+    return EBVConv2d(in_channels, num_classes, 1, basis=Basis(vectors), tau=tau)
+
+
+BOTH = pytest.mark.parametrize('layer, x', [(linear, (6, 24)), (conv, (2, 24, 5, 4))], ids=['linear', 'conv'])
+
+
+@BOTH
+@pytest.mark.parametrize('seed', range(3))
+def test_autocast_agrees_with_float32(layer, x, seed):
+    """Logits reach 1 / tau = 143, where bfloat16 steps by 1; here only the rounding of the input may show."""
+    torch.manual_seed(seed)
+    layer, x = layer(), torch.randn(x).bfloat16().float()
+    expected = layer(x)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        logits = layer(x.bfloat16())
+        assert torch.is_autocast_cpu_enabled()  # switched off inside the layer only
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-3)
+    assert (nn.functional.linear(x.bfloat16(), torch.zeros(1, x.shape[-1]).bfloat16())).dtype == torch.bfloat16
+
+
+@BOTH
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_a_half_precision_model_keeps_its_basis_exact(layer, x, dtype):
+    layer, x = layer(), torch.randn(x)
+    basis = layer.basis.clone()
+    half = copy.deepcopy(layer).to(dtype)
+    assert half.weight.dtype == dtype
+    assert torch.equal(half.basis, basis)
+    layer.load_state_dict(half.state_dict())  # the same rounded projection, in float32
+    torch.testing.assert_close(half(x.to(dtype)), layer(x.to(dtype).float()), rtol=0, atol=1e-3)
+    assert torch.equal(half.float().basis, basis)
+
+
+@BOTH
+def test_gradients(layer, x):
+    layer, x = layer(tau=0.07).double(), torch.randn(x, dtype=torch.float64, requires_grad=True)
+    assert layer(x).dtype == torch.float64
+    assert torch.autograd.gradcheck(layer, x)
+
+
+@BOTH
+@pytest.mark.parametrize('scale', [1e-6, 1e6])
+def test_logits_do_not_depend_on_the_length_of_v(layer, x, scale):
+    layer, x = layer(tau=0.07), torch.randn(x)
+    expected = layer(x)
+    with torch.no_grad():
+        layer.weight.mul_(scale)
+        layer.bias.mul_(scale)
+    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
+
+
+@BOTH
+def test_one_zero_vector_among_others_disturbs_nobody(layer, x):
+    layer, x = layer(tau=0.07), torch.randn(x)
+    with torch.no_grad():
+        layer.bias.zero_()
+    alone = layer(x[1:])
+    x[0] = 0
+    x.requires_grad_()
+    logits = layer(x)
+    assert not logits[0].any()
+    torch.testing.assert_close(logits[1:], alone)
+    logits.square().sum().backward()
+    assert not x.grad[0].any() and x.grad[1:].all() and torch.isfinite(x.grad).all()
+
+
+def test_argmax_is_that_of_the_folded_linear_layer():
+    layer, x = linear(tau=0.07), torch.randn(50, 24)
+    folded = x @ (layer.basis @ layer.weight).T + layer.basis @ layer.bias
+    assert torch.equal(layer(x).argmax(1), folded.argmax(1))
+
+
+def test_conv_takes_unbatched_images_and_other_kernels():
+    layer = EBVConv2d(3, 5, 3, padding=1, bias=False, basis=dict(num_classes=5, dim=8))
+    x = torch.randn(3, 6, 7)
+    assert layer(x).shape == (5, 6, 7)
+    torch.testing.assert_close(layer(x[None])[0], layer(x))
+    assert torch.autograd.gradcheck(layer.double(), torch.randn(1, 3, 4, 4, dtype=torch.float64, requires_grad=True))
+
+
+def test_linear_takes_any_leading_shape():
+    layer = linear()
+    x = torch.randn(2, 3, 24)
+    torch.testing.assert_close(layer(x), layer(x.flatten(0, 1)).unflatten(0, (2, 3)))
+
+
+def test_a_dict_makes_a_closed_form_the_same_every_time():
+    first, second = (EBVLinear(4, 80, basis=dict(num_classes=81, dim=81)).basis for _ in range(2))
+    assert torch.equal(first, second)
+    assert torch.equal(first, make_basis(81, 81).vectors[:80])
+    torch.testing.assert_close(first @ first.T, torch.eye(80), rtol=0, atol=1e-6)
+    other = EBVLinear(4, 80, basis=dict(num_classes=81, dim=81, seed=1)).basis
+    assert not torch.allclose(first, other, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    'basis, error, message',
+    [
+        (None, TypeError, 'takes the path of a basis file or a dict'),
+        (torch.eye(5), TypeError, 'takes the path of a basis file or a dict'),
+        (dict(num_classes=4, dim=9), BasisError, 'has 4 vectors, but the layer needs 5'),
+        (dict(num_classes=5), TypeError, 'dim'),
+        (dict(num_classes=0, dim=3), ValueError, 'num_classes = 0'),
+        (dict(num_classes=5, dim=True), ValueError, 'dim = True'),
+        ('3x8.safetensors', BasisError, 'by its name would have 3 vectors, but the layer needs 5'),
+    ],
+)
+def test_bad_basis(basis, error, message):
+    with pytest.raises(error, match=message):
+        EBVLinear(8, 5, basis=basis)
+
+
+def test_the_basis_has_no_default():
+    with pytest.raises(TypeError, match='basis'):
+        EBVLinear(8, 5)
+
+
+def test_missing_file_names_its_command():
+    layer = EBVLinear(8, 5, basis='data/5x16.safetensors')
+    assert layer.weight.shape == (16, 8)
+    with pytest.raises(FileNotFoundError) as error:
+        layer(torch.randn(2, 8))
+    command = 'python tools/make_basis.py --num-classes 5 --dim 16 --out data/5x16.safetensors'
+    assert command in str(error.value) and "'data/5x16.safetensors' does not exist" in str(error.value)
+
+
+def test_a_checkpoint_without_basis_does_not_end_the_wait():
+    layer = EBVLinear(8, 5, basis='gone.safetensors')
+    layer.load_state_dict(nn.Linear(8, 5).state_dict(), strict=False)
+    with pytest.raises(FileNotFoundError):
+        layer(torch.randn(2, 8))
+
+
+def test_repr_tells_classes_and_temperature():
+    text = repr(linear(40, 32))
+    assert 'in_features=24' in text and 'out_features=32' in text and 'num_classes=40' in text and 'tau=0.007' in text
+
+
+def test_copies_and_compiled_models_agree():
+    layer, x = linear(), torch.randn(3, 24)
+    expected = layer(x)
+    assert torch.equal(copy.deepcopy(layer)(x), expected)
+    torch.testing.assert_close(torch.jit.trace(layer, x, check_trace=False)(x), expected)
+    torch.testing.assert_close(torch.compile(layer, backend='eager', fullgraph=True)(x), expected)
+
+
+def test_averaging_over_ranks_is_exact():
+    """SyncBuffersHook sums a buffer over the ranks and divides: with spare bits in the entries nothing is rounded."""
+    vectors = make_basis(64, 50, method='algorithm1', alpha=0.3).vectors
+    for ranks in range(1, 17):
+        total = vectors.clone()
+        for _ in range(ranks - 1):
+            total += vectors
+        assert torch.equal(total / ranks, vectors)
