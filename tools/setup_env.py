@@ -252,10 +252,10 @@ def progress(text):
     return lines[-1] if lines else ''
 
 
-def tail(path, size=256 * 1024):
+def tail(path, begin, size=256 * 1024):
+    """Read the end of a file, but nothing before the position `begin`."""
     with open(path, 'rb') as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - size))
+        file.seek(max(begin, path.stat().st_size - size))
         return file.read().decode('utf-8', 'replace')
 
 
@@ -268,6 +268,7 @@ def why_failed(text, what):
             'the compiler was killed, most likely because memory ran out; '
             'compile one file at a time with: make setup MAX_JOBS=1'
         )
+    sys.stderr.write(''.join(f'    {line[:200]}\n' for line in text.splitlines()[-12:]))
     return f'{what} failed; the reason is in {LOG}, and the same command continues from here'
 
 
@@ -308,16 +309,14 @@ def run(what, command, cwd=ROOT, pass_fds=(), **variables):
         while child.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=1)
-            status.update(progress(tail(LOG, min(256 * 1024, LOG.stat().st_size - begin))))
+            status.update(progress(tail(LOG, begin)))
     except BaseException:
         stop(child)
         status.done('stopped')
         raise
     if child.returncode:
         status.done('failed')
-        text = tail(LOG, min(256 * 1024, LOG.stat().st_size - begin))
-        sys.stderr.write(''.join(f'    {line[:200]}\n' for line in text.splitlines()[-12:]))
-        raise SetupError(why_failed(text, what))
+        raise SetupError(why_failed(tail(LOG, begin), what))
     status.done('done')
 
 
@@ -416,6 +415,7 @@ def default_jobs():
 def set_up():
     if is_finished():
         return
+    stamp = stamp_text()  # of the files as they are now: someone may pull while this runs
     check_python()
     check_venv_module()
     key = wheel_key(pinned('torch') + '*', pinned('mmcv'), '*')
@@ -429,7 +429,7 @@ def set_up():
     run('importing everything once', [VENV / 'bin' / 'python', '-c', CHECK])
     shutil.rmtree(str(BUILD), ignore_errors=True)
     shutil.rmtree(str(SCRATCH), ignore_errors=True)
-    STAMP.write_text(stamp_text())
+    STAMP.write_text(stamp)
     print('.venv is ready', flush=True)
 
 
