@@ -194,7 +194,8 @@ class TestSentences:
         if not shutil.which('make'):
             pytest.skip('there is no make')
         command = ['make', 'setup', 'PYTHON=/nowhere/python3.11']
-        result = subprocess.run(command, cwd=clone, text=True, capture_output=True)
+        env = {key: value for key, value in os.environ.items() if not key.startswith('MAKE')}  # not a sub-make
+        result = subprocess.run(command, cwd=clone, env=env, text=True, capture_output=True)
         assert result.returncode != 0
         sentence, make = result.stderr.strip().splitlines()
         assert_one_sentence(sentence, '/nowhere/python3.11', 'needs Python 3.11', 'PYTHON=')

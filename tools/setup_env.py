@@ -350,7 +350,8 @@ def create_venv():
 
 def install_requirements():
     files = [word for file in requirement_files() if file.stem != 'mmcv' for word in ('-r', file)]
-    command = pip('install', '--no-deps', '--only-binary', ':all:', *files)
+    # --no-compile: Python compiles what is imported when it is, which is a small part of these packages.
+    command = pip('install', '--no-deps', '--no-compile', '--only-binary', ':all:', *files)
     run('installing the pinned requirements', command)
 
 
