@@ -1,7 +1,7 @@
 """Make basis files: one of a given size, or every one that a config needs and does not have yet.
 
-    python tools/make_basis.py configs/mmdet/mask_rcnn_r50_ebv_1x.py
-    python tools/make_basis.py --num-classes 1000 --dim 100 --out data/ebv/1000x100.safetensors
+python tools/make_basis.py configs/mmdet/mask_rcnn_r50_ebv_1x.py
+python tools/make_basis.py --num-classes 1000 --dim 100 --out data/ebv/1000x100.safetensors
 """
 
 import argparse

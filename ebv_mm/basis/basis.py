@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .bounds import best_bound
-from .measure import coherence, mean_deviation, min_angle
+from .measure import coherence, mean_deviation, to_degrees
 
 UNIT_TOLERANCE = 1e-3
 SPARE_BITS = 4
@@ -32,12 +32,14 @@ class Basis:
         method: How it was made.
         seed: The seed it was made with, None if it does not depend on one.
         source: What error messages call it.
+        known_coherence: The coherence, where a theorem or a measurement has told it; None to measure it when asked.
     """
 
     vectors: Tensor
     method: str = 'given'
     seed: Optional[int] = None
     source: str = field(default='basis', repr=False)
+    known_coherence: Optional[float] = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_vectors(self.vectors, self.source)
@@ -55,7 +57,7 @@ class Basis:
     @cached_property
     def coherence(self) -> float:
         """Largest absolute cosine between two different vectors."""
-        return coherence(self.vectors)
+        return coherence(self.vectors) if self.known_coherence is None else self.known_coherence
 
     @property
     def bound(self) -> float:
@@ -65,7 +67,7 @@ class Basis:
     @property
     def min_angle(self) -> float:
         """Smallest angle between two of the lines, in degrees."""
-        return min_angle(self.vectors)
+        return to_degrees(self.coherence)
 
     @property
     def mean_deviation(self) -> float:

@@ -78,8 +78,20 @@ def load_basis(path: Union[str, Path]) -> Basis:
             f'{source} is named {named[0]}x{named[1]}, but holds a matrix of shape {tuple(vectors.shape)}; '
             'rename it or make it anew'
         )
-    seed = metadata.get('seed')
-    return Basis(vectors, metadata.get('method', 'given'), int(seed) if seed else None, source)
+    return Basis(
+        vectors,
+        metadata.get('method', 'given'),
+        _number(int, metadata.get('seed')),
+        source,
+        _number(float, metadata.get('coherence')),
+    )
+
+
+def _number(kind: type, text: Optional[str]):
+    try:
+        return kind(text) if text else None
+    except ValueError:
+        return None
 
 
 def _umask() -> int:

@@ -1,25 +1,50 @@
 """Make a basis for N classes in R^d."""
 
-from typing import Optional, Union
+import math
+from typing import List, Optional, Union
 
 import torch
 
 from .basis import Basis
-from .bounds import best_bound
-from .constructions import orthonormal
-from .solvers import algorithm1
+from .bounds import best_bound, smallest_dim
+from .constructions import Offer, closed_forms, materialise
+from .measure import to_degrees
+from .solvers import algorithm1, shaken, soft_maximum, tight_frame
+from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
+SOLVERS = ('solver', 'polish', 'algorithm1')
+# below this many steps the solver does not get anywhere
+FEWEST_STEPS = 100
+# steps that two cores do in a second, to tell beforehand whether there is time for a solver
+WORK_PER_SECOND = 5e10
+ALPHA_TOLERANCE = 1e-6
 
-def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed: int = 0) -> Basis:
-    """Make a basis without iteration: at once, and the same on every rank. Raises where no closed form exists."""
+
+def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed: int = 0, rotate: bool = True) -> Basis:
+    """Make a basis without iteration: at once, and the same on every rank. Raises where no closed form exists.
+
+    Args:
+        method: One of the closed forms that exist for (N, d), 'auto' for the best of them.
+        seed: Of the random rotation.
+        rotate: False keeps the natural coordinates, in which most closed forms are sparse or signs.
+    """
     check_size(num_classes, dim)
-    if num_classes > dim or method not in ('auto', 'orthonormal'):
+    offers = closed_forms(num_classes, dim)
+    offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
+    if offer is None:
+        names = ', '.join(repr(offer.method) for offer in offers)
+        remedy = f'there are: {names}' if names else 'there is none'
         raise ValueError(
-            f'there is no closed form for num_classes = {num_classes}, dim = {dim}, method = {method!r}; make a file '
-            f'with: {make_command(num_classes, dim)}, and give its path as the basis'
+            f'there is no closed form for num_classes = {num_classes}, dim = {dim}, method = {method!r} ({remedy}); '
+            f'make a file with: {make_command(num_classes, dim)}, and give its path as the basis'
         )
-    return Basis(orthonormal(num_classes, dim, seed), 'orthonormal', seed)
+    return from_offer(offer, num_classes, dim, seed=seed, rotate=rotate)
+
+
+def from_offer(offer: Offer, num_classes: int, dim: int, *, seed: int = 0, rotate: bool = True) -> Basis:
+    vectors = materialise(offer.build(), num_classes, dim, rotate=rotate, seed=seed)
+    return Basis(vectors, offer.method, seed if rotate else None, known_coherence=offer.coherence)
 
 
 def make_basis(
@@ -33,20 +58,108 @@ def make_basis(
     device: Union[None, str, torch.device] = None,
     progress: Union[bool, Report] = False,
 ) -> Basis:
-    """Make N unit vectors in R^d whose largest |cosine| is small."""
+    """Make N unit vectors in R^d whose largest |cosine| is as small as can be.
+
+    ``auto`` takes the best closed form, lets the solver try to do better if there is room between it and the bound
+    and time for that, and returns the better of the two. The same arguments give the same basis on the same machine,
+    unless a time limit ends a solver: then it also depends on the machine's speed.
+
+    Args:
+        method: 'auto', 'solver' (from a random tight frame), 'polish' (the solver from the best closed form),
+            'algorithm1' (the paper's, for reproduction), or the name of a closed form.
+        alpha: Stop as soon as the largest |cosine| is at most this. The caller sees in ``coherence`` whether it is.
+        time_limit: Seconds for the solvers; None for a fixed number of steps, about a minute on two cores.
+        device: Where the solvers compute; default cpu.
+        progress: True for a line on the terminal, or a function of (seconds, best coherence so far) whose true
+            return value ends the solver with what it has.
+    """
     check_size(num_classes, dim)
-    if num_classes <= dim and method in ('auto', 'orthonormal'):
-        return closed_form_basis(num_classes, dim, seed=seed)
-    if alpha is None:
-        alpha = 1.2 * best_bound(num_classes, dim)
-    watch = Watch(time_limit, 0.0, as_report(progress))
-    return Basis(algorithm1(num_classes, dim, alpha, seed=seed, watch=watch), 'algorithm1', seed)
+    check_alpha(alpha, num_classes, dim)
+    report = as_report(progress)
+    bound = best_bound(num_classes, dim)
+    watch = Watch(time_limit, bound * (1 + 1e-6) if alpha is None else alpha, report)
+    if method == 'algorithm1':
+        wanted = 1.2 * bound if alpha is None else alpha
+        vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device)
+        return Basis(vectors, method, seed)
+    if method not in ('auto',) + SOLVERS:
+        return closed_form_basis(num_classes, dim, method=method, seed=seed)
+    offer = next(iter(closed_forms(num_classes, dim)), None)
+    if method == 'polish' and offer is None:
+        raise ValueError(
+            f'there is no closed form for num_classes = {num_classes}, dim = {dim} to polish; use method "solver"'
+        )
+    best: Optional[Basis] = None
+    if method != 'solver' and offer is not None:
+        best = from_offer(offer, num_classes, dim, seed=seed)
+        watch.see(best.coherence)
+        if watch.over or (method == 'auto' and not worth_trying(offer.coherence, num_classes, dim, time_limit)):
+            return best
+    starts = plan(method, best)
+    for number, start in enumerate(starts):
+        found = run_solver(start, best, num_classes, dim, seed, watch, 1 / (len(starts) - number), device)
+        if best is None or found.coherence < best.coherence:
+            best = found
+        if watch.over:
+            break
+    return best
+
+
+def plan(method: str, closed: Optional[Basis]) -> List[str]:
+    """Which starts to solve from."""
+    if method == 'auto':
+        return ['tight'] if closed is None else ['polish', 'tight']
+    return ['tight' if method == 'solver' else 'polish']
+
+
+def run_solver(
+    start: str,
+    closed: Optional[Basis],
+    num_classes: int,
+    dim: int,
+    seed: int,
+    watch: Watch,
+    share: float,
+    device: Union[None, str, torch.device],
+) -> Basis:
+    """The solver from a random tight frame, or from a closed form."""
+    if start == 'tight':
+        rows, schedule = tight_frame(num_classes, dim, seed), {}
+    else:
+        rows, schedule = shaken(closed.vectors, num_classes, 0.01, seed), POLISH
+    vectors, _ = soft_maximum(rows.to(device or 'cpu'), watch=watch, share=share, **schedule)
+    name = 'solver' if start == 'tight' else f'{closed.method}+solver'
+    return Basis(vectors, name, seed)
+
+
+POLISH = dict(sharpness=(30.0, 3000.0), step_size=(0.01, 2e-4))
+
+
+def worth_trying(coherence: float, num_classes: int, dim: int, time_limit: Optional[float]) -> bool:
+    """Whether a solver has room to improve on a closed form, and time for it."""
+    room = to_degrees(best_bound(num_classes, dim)) - to_degrees(coherence)
+    work = DEFAULT_WORK if time_limit is None else time_limit * WORK_PER_SECOND
+    return room > 0.01 and work / step_work(num_classes, dim) >= FEWEST_STEPS
 
 
 def check_size(num_classes: int, dim: int) -> None:
     for name, value in (('num_classes', num_classes), ('dim', dim)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f'{name} = {value!r}, but a basis needs a whole number >= 1; give one')
+
+
+def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:
+    if alpha is None:
+        return
+    if not (math.isfinite(alpha) and 0 <= alpha < 1):
+        raise ValueError(f'alpha = {alpha!r}, but a largest |cosine| to reach lies in [0, 1); give such a number')
+    bound = best_bound(num_classes, dim)
+    if alpha < bound - ALPHA_TOLERANCE:
+        raise ValueError(
+            f'alpha = {alpha!r} is impossible: no {num_classes} vectors in R^{dim} have a largest |cosine| below '
+            f'{bound:.6f} ({to_degrees(bound):.3f} degrees); ask for at least that, or for dim >= '
+            f'{smallest_dim(num_classes, alpha)}'
+        )
 
 
 def make_command(num_classes: object, dim: object, out: str = 'FILE.safetensors') -> str:

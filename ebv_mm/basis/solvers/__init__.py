@@ -1,0 +1,7 @@
+"""Iterative bases, for every (N, d) that has no closed form at the bound."""
+
+from .algorithm1 import algorithm1
+from .soft_maximum import default_steps, soft_maximum
+from .starts import shaken, tight_frame
+
+__all__ = ['algorithm1', 'default_steps', 'shaken', 'soft_maximum', 'tight_frame']
