@@ -94,13 +94,15 @@ def save_pictures(cfg: Config, folder: str) -> None:
     hook = cfg.get('default_hooks', {}).get('visualization')
     if hook is None:
         raise SystemExit("--show-dir: the config has no default_hooks.visualization; add its host's VisualizationHook")
+    folder = str(Path(folder).resolve())  # or some hosts would put it below the work dir
+    hook.interval = 1  # every image
     scope = cfg.get('default_scope')
     if scope == 'mmpretrain':
         hook.update(enable=True, out_dir=folder)
     elif scope == 'mmdet':
         hook.update(draw=True, test_out_dir=folder)
     else:
-        hook.update(draw=True)
+        hook.draw = True
         cfg.visualizer.save_dir = folder
 
 

@@ -1,0 +1,53 @@
+"""Several processes, by gloo: the same as one with the larger batch, and a basis that no rank moves."""
+
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ebv_mm import load_basis
+
+CONFIG = Path(__file__).parent / 'configs' / 'lenet.py'
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def result(project, work_dir):
+    checkpoint = torch.load(project / work_dir / 'epoch_4.pth', map_location='cpu')['state_dict']
+    return np.loadtxt(project / work_dir / 'losses.txt'), checkpoint
+
+
+def test_two_and_three_processes(project, run):
+    basis = load_basis(project / 'data' / 'ebv' / '3x5.safetensors').vectors
+    size = 'train_dataloader.batch_size'
+    run('train.py', CONFIG, '--work-dir', 'one', '--cfg-options', f'{size}=4')
+    run('dist_train.sh', CONFIG, 2, '--work-dir', 'two', '--cfg-options', f'{size}=2', port=free_port())
+    run('dist_train.sh', CONFIG, 3, '--work-dir', 'three', '--cfg-options', f'{size}=2', port=free_port())
+
+    losses, weights = result(project, 'one')
+    losses2, weights2 = result(project, 'two')
+    assert len(losses) == 8 and losses[-1] < losses[0]
+    np.testing.assert_allclose(losses2, losses, rtol=1e-4)
+    for name in weights:
+        torch.testing.assert_close(weights2[name], weights[name], rtol=1e-3, atol=1e-5)
+    # SyncBuffersHook has averaged the buffers after each epoch; three ranks would round an unprotected basis
+    for work_dir in ('one', 'two', 'three'):
+        assert torch.equal(result(project, work_dir)[1]['head.fc.basis'], basis)
+
+
+def test_wrong_usage_is_told(run):
+    assert 'CONFIG GPUS' in run('dist_train.sh', CONFIG, expect=2)
+    assert 'CONFIG CHECKPOINT GPUS' in run('dist_test.sh', CONFIG, 'x.pth', expect=2)
+    assert 'PARTITION JOB_NAME CONFIG WORK_DIR' in run('slurm_train.sh', 'partition', 'job', CONFIG, expect=2)
+    assert 'PARTITION JOB_NAME CONFIG CHECKPOINT' in run('slurm_test.sh', 'partition', expect=2)
+
+
+@pytest.mark.parametrize('argument', ['--auto-scale-lr'])
+def test_auto_scale_lr_needs_its_setting(run, argument):
+    assert 'no auto_scale_lr.base_batch_size; add it' in run('train.py', CONFIG, argument, expect=2)
