@@ -1,0 +1,14 @@
+"""What the six configs of the demo share: log, checkpoint and loops by iteration, on a CPU."""
+
+default_hooks = dict(
+    timer=dict(type='IterTimerHook'),
+    logger=dict(type='LoggerHook', interval=5, log_metric_by_epoch=False),
+    param_scheduler=dict(type='ParamSchedulerHook'),
+    checkpoint=dict(type='CheckpointHook', by_epoch=False, save_optimizer=False, save_param_scheduler=False),
+    sampler_seed=dict(type='DistSamplerSeedHook'),
+)
+log_processor = dict(by_epoch=False, window_size=5)
+randomness = dict(seed=0)
+env_cfg = dict(cudnn_benchmark=False, mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0))
+val_cfg = dict()
+test_cfg = dict()
