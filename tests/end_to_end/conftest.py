@@ -62,6 +62,7 @@ def run(project):
             PYTHON=sys.executable,
             PYTHONPATH=os.pathsep.join([str(REPO), str(CONFIGS)]),
             CUDA_VISIBLE_DEVICES='',
+            OMP_NUM_THREADS='1',  # tiny tensors; threads would only wait for each other
             PORT=str(port),
         )
         done = subprocess.run(

@@ -10,9 +10,7 @@ data_preprocessor = dict(num_classes=3)
 dataset = dict(
     _delete_=True, type='CustomDataset', data_prefix='images', ann_file='labels.txt', classes=('a', 'b', 'c')
 )
-train_dataloader = dict(
-    batch_size=4, num_workers=0, dataset=dict(dataset, pipeline=_base_.train_pipeline)
-)
+train_dataloader = dict(batch_size=4, num_workers=0, dataset=dict(dataset, pipeline=_base_.train_pipeline))
 val_dataloader = dict(batch_size=4, num_workers=0, dataset=dict(dataset, pipeline=_base_.test_pipeline))
 test_dataloader = val_dataloader
 val_evaluator = dict(topk=(1,))

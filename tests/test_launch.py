@@ -1,0 +1,84 @@
+"""What the tools do to a config, host by host."""
+
+from types import SimpleNamespace
+
+import pytest
+from mmengine.config import Config
+
+from ebv_mm.launch import check_bases, load_config, save_pictures, use_tta
+
+
+def config_of(scope: str, **settings) -> Config:
+    pack = dict(mmpretrain='PackInputs', mmdet='PackDetInputs', mmseg='PackSegInputs')[scope]
+    pipeline = [dict(type='LoadImageFromFile'), dict(type=pack)]
+    loader = dict(num_workers=2, dataset=dict(type='RepeatDataset', times=2, dataset=dict(pipeline=pipeline)))
+    hooks = dict(visualization=dict(type='VisualizationHook'))
+    return Config(
+        dict(
+            default_scope=scope,
+            model=dict(type='Model'),
+            test_dataloader=loader,
+            default_hooks=hooks,
+            visualizer=dict(type='Visualizer'),
+            **settings,
+        )
+    )
+
+
+@pytest.mark.parametrize('scope, wrapper', [('mmpretrain', 'AverageClsScoreTTA'), ('mmdet', 'DetTTAModel')])
+def test_tta_flips_where_the_config_says_nothing(scope, wrapper):
+    cfg = config_of(scope)
+    use_tta(cfg)
+    assert cfg.model.type.endswith(wrapper) and cfg.model.module == dict(type='Model')
+    load, augment = cfg.test_dataloader.dataset.dataset.pipeline
+    assert load.type == 'LoadImageFromFile' and augment.type == 'TestTimeAug'
+    flips, (pack,) = augment.transforms
+    assert [flip.prob for flip in flips] == [1.0, 0.0]
+    assert scope != 'mmdet' or {'flip', 'flip_direction'} <= set(pack.meta_keys)
+
+
+def test_tta_of_the_config_is_used():
+    cfg = config_of('mmseg', tta_model=dict(type='SegTTAModel'), tta_pipeline=[dict(type='Mine')])
+    use_tta(cfg)
+    assert cfg.model == dict(type='SegTTAModel', module=dict(type='Model'))
+    assert cfg.test_dataloader.dataset.dataset.pipeline == [dict(type='Mine')]
+
+
+def test_tta_without_any_default_is_an_error():
+    with pytest.raises(SystemExit, match="no tta_model, and there is no default for 'mmseg'"):
+        use_tta(config_of('mmseg'))
+
+
+def test_pictures_without_a_hook_are_an_error():
+    cfg = config_of('mmdet')
+    cfg.default_hooks = {}
+    with pytest.raises(SystemExit, match='no default_hooks.visualization'):
+        save_pictures(cfg, 'pictures')
+
+
+def arguments(config, **settings) -> SimpleNamespace:
+    defaults = dict(work_dir=None, cfg_options=None, launcher='none', local_rank=0)
+    return SimpleNamespace(config=str(config), **{**defaults, **settings})
+
+
+def test_load_config(tmp_path):
+    file = tmp_path / 'mine.py'
+    file.write_text("default_scope = 'mmpretrain'\ntrain_dataloader = dict(num_workers=2, pin_memory=False)\n")
+    cfg = load_config(arguments(file, cfg_options={'train_dataloader.num_workers': 4}))
+    assert cfg.work_dir == 'work_dirs/mine' and cfg.launcher == 'none'
+    # mmpretrain's loaders get the defaults of its own tools, and keep what they say themselves
+    assert cfg.train_dataloader == dict(
+        num_workers=4, pin_memory=False, persistent_workers=True, collate_fn=dict(type='default_collate')
+    )
+    file.write_text("default_scope = 'mmdet'\ntrain_dataloader = dict(num_workers=0)\nwork_dir = 'there'\n")
+    cfg = load_config(arguments(file))
+    assert cfg.work_dir == 'there' and cfg.train_dataloader == dict(num_workers=0)
+    assert load_config(arguments(file, work_dir='here')).work_dir == 'here'
+
+
+@pytest.mark.parametrize('settings', [dict(resume=True), dict(load_from='x.pth')])
+def test_a_missing_basis_stops_training_from_scratch_only(settings):
+    head = dict(fc_cls=dict(basis='gone.safetensors'))
+    with pytest.raises(SystemExit, match='gone.safetensors, which does not exist; .*make_basis.py mine.py'):
+        check_bases(Config(dict(model=dict(heads=[head]))), 'mine.py')
+    check_bases(Config(dict(model=dict(heads=[head]), **settings)), 'mine.py')
