@@ -131,16 +131,25 @@ def locked(folder):
     """Let one set-up at a time compile for a cache folder; yield a descriptor that holds the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / 'lock', 'w') as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print('another set-up on this machine is compiling mmcv: waiting for its wheel', flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:
-            # Some cluster file systems know no locks. Two clones may then compile at the same time, which costs
-            # time only: store_wheel is atomic.
-            pass
+        if not try_lock(file):
+            status = Status('waiting for another set-up, which is compiling mmcv')
+            while not try_lock(file):
+                time.sleep(1)
+                status.update('')
+            status.done('done')
         yield file.fileno()
+
+
+def try_lock(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Some cluster file systems know no locks. Two clones may then compile at the same time, which costs time
+        # only: store_wheel is atomic.
+        pass
+    return True
 
 
 # -------------------------------------------------------------------------------------------------- the checks
