@@ -139,6 +139,19 @@ class TestWheelCache:
         assert stored.read_bytes() == built.read_bytes()
         assert [path.name for path in folder.iterdir()] == [built.name]
 
+    def test_only_what_is_nowhere_is_compiled(self, setup_env, venv, tmp_path, monkeypatch):
+        assert setup_env.will_compile()
+        key = setup_env.wheel_key('2.1.2+cu121', '2.1.0', 'cpu')
+        setup_env.MMCV_KEY.write_text(key)
+        assert not setup_env.will_compile()
+        setup_env.MMCV_KEY.write_text(key.replace('2.1.2', '2.0.1'))
+        assert setup_env.will_compile()
+        wheel = setup_env.store_wheel(fake_wheel(tmp_path / 'mmcv.whl'), setup_env.wheel_cache() / key)
+        assert not setup_env.will_compile()
+        wheel.unlink()
+        monkeypatch.setenv('MMCV_FIND_LINKS', 'wheels')
+        assert not setup_env.will_compile()
+
     def test_interrupted_copy_is_never_seen(self, setup_env, tmp_path, monkeypatch):
         def interrupted(source, target):
             target.write(source.read(10))

@@ -16,6 +16,7 @@ It runs under the bare system Python: standard library only.
 import contextlib
 import errno
 import fcntl
+import fnmatch
 import hashlib
 import importlib.util
 import os
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 LOG = VENV / 'setup.log'
 STAMP = VENV / 'setup.stamp'
+MMCV_KEY = VENV / 'mmcv.key'  # which mmcv is installed in .venv, as wheel_key names it
 BUILD = VENV / 'mmcv-build'
 SCRATCH = VENV / 'tmp'
 
@@ -102,6 +104,13 @@ def wheel_key(torch, mmcv, device):
     machine = sysconfig.get_platform().replace('-', '_')
     libc = ''.join(platform.libc_ver()) or 'libc'
     return f'mmcv{mmcv}-torch{torch}-{python}-{machine}-{libc}-{device}'
+
+
+def will_compile():
+    """Tell, before torch is there to be asked, whether mmcv is neither installed nor cached nor prebuilt."""
+    key = wheel_key(pinned('torch') + '*', pinned('mmcv'), '*')
+    installed = MMCV_KEY.exists() and fnmatch.fnmatchcase(MMCV_KEY.read_text(), key)
+    return not (installed or list(wheel_cache().glob(f'{key}/*.whl')) or os.environ.get('MMCV_FIND_LINKS'))
 
 
 def cached_wheel(folder):
@@ -365,20 +374,27 @@ def install_requirements():
 
 
 def install_mmcv():
-    requirement = f'mmcv=={pinned("mmcv")}'
+    torch, device = probe_torch()
+    requirement, key = f'mmcv=={pinned("mmcv")}', wheel_key(torch, pinned('mmcv'), device)
+    if MMCV_KEY.exists() and MMCV_KEY.read_text() == key:
+        return
+    # --force-reinstall: pip takes the same version, compiled for another torch, for the same.
+    install = pip('install', '--no-deps', '--no-cache-dir', '--force-reinstall')
     links = os.environ.get('MMCV_FIND_LINKS')
     if links:
-        command = pip('install', '--no-deps', '--no-cache-dir', '--only-binary', 'mmcv', '--find-links', links)
-        run(f'installing {requirement} from {links}', [*command, requirement])
-        return
-    torch, device = probe_torch()
-    folder = wheel_cache() / wheel_key(torch, pinned('mmcv'), device)
-    with locked(folder) as lock:
-        wheel = cached_wheel(folder)
-        if wheel is None:
-            check_cuda_compiler(device)
-            wheel = store_wheel(compile_mmcv(requirement, lock), folder)
-    run(f'installing {requirement} from {folder}', pip('install', '--no-deps', '--no-cache-dir', wheel))
+        run(
+            f'installing {requirement} from {links}',
+            [*install, '--only-binary', 'mmcv', '--find-links', links, requirement],
+        )
+    else:
+        folder = wheel_cache() / key
+        with locked(folder) as lock:
+            wheel = cached_wheel(folder)
+            if wheel is None:
+                check_cuda_compiler(device)
+                wheel = store_wheel(compile_mmcv(requirement, lock), folder)
+        run(f'installing {requirement} from {folder}', [*install, wheel])
+    MMCV_KEY.write_text(key)
 
 
 def probe_torch():
@@ -428,8 +444,7 @@ def set_up():
     stamp = stamp_text()  # of the files as they are now: someone may pull while this runs
     check_python()
     check_venv_module()
-    key = wheel_key(pinned('torch') + '*', pinned('mmcv'), '*')
-    if not os.environ.get('MMCV_FIND_LINKS') and not list(wheel_cache().glob(f'{key}/*.whl')):
+    if will_compile():
         check_compiler()
     check_disk()
     create_venv()
