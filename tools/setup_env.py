@@ -287,7 +287,7 @@ def why_failed(text, what):
             'compile one file at a time with: make setup MAX_JOBS=1'
         )
     sys.stderr.write(''.join(f'    {line[:200]}\n' for line in text.splitlines()[-12:]))
-    return f'{what} failed; the reason is in {LOG}, and the same command continues from here'
+    return f'{what} failed; see {LOG}, mend it (or begin anew: rm -rf .venv), and run the same command again'
 
 
 def environment():
@@ -419,7 +419,7 @@ def compile_mmcv(requirement, lock):
         os.rename(str(BUILD / 'unpacked' / source.name), str(source))
     try:
         run(
-            f'compiling {requirement}, once per machine',
+            f'compiling {requirement} (once per machine)',
             [VENV / 'bin' / 'python', 'setup.py', 'bdist_wheel', '--dist-dir', BUILD / 'dist'],
             cwd=source,
             # Should this process be killed outright, the orphaned compile keeps the lock until it ends.
