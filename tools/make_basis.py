@@ -2,19 +2,38 @@
 
 python tools/make_basis.py configs/mmdet/mask_rcnn_r50_ebv_1x.py
 python tools/make_basis.py --num-classes 1000 --dim 100 --out data/ebv/1000x100.safetensors
+python tools/make_basis.py --num-classes 1000 --dim 100 --list
+python tools/make_basis.py --import theirs.pth --out data/ebv/1000x100.safetensors
 """
 
 import argparse
-import math
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Dict, List, Optional
 
-from ebv_mm.basis import Basis, load_basis, make_basis, make_command, save_basis, size_in_name
+from ebv_mm.basis import (
+    Basis,
+    best_bound,
+    closed_form_basis,
+    closed_forms,
+    import_basis,
+    load_basis,
+    make_basis,
+    make_command,
+    save_basis,
+    size_in_name,
+)
+from ebv_mm.basis.files import basis_paths, check_writable
+from ebv_mm.basis.make import ALPHA_TOLERANCE, check_alpha, check_size
+from ebv_mm.basis.measure import mean_deviation, to_degrees
 
 INTERRUPTED = 130
+# in a log file; on a terminal one line is kept up to date
+SECONDS_BETWEEN_LINES = 20.0
+# above this many multiplications the mean deviation is estimated from a sample of the rows
+EXACT_WORK = 2e12
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -22,9 +41,13 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         if args.config:
             return make_for_config(args)
+        if args.list:
+            return print_list(args.num_classes, args.dim)
+        if args.import_file:
+            return import_file(args)
         out = args.out or f'data/ebv/{args.num_classes}x{args.dim}.safetensors'
         return make_file(args.num_classes, args.dim, Path(out), args)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 1
 
@@ -35,23 +58,38 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument('--num-classes', type=int, metavar='N', help='number of vectors')
     parser.add_argument('--dim', type=int, metavar='D', help='number of coordinates')
     parser.add_argument('--out', metavar='FILE', help='default: data/ebv/NxD.safetensors')
-    parser.add_argument('--method', default='auto', help='default: auto, the best')
-    parser.add_argument('--alpha', type=float, help='the largest |cosine| to reach; stop there, fail if missed')
+    parser.add_argument(
+        '--method', default='auto', help='auto (the best; default), solver, polish, algorithm1, or one of --list'
+    )
+    parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for one basis')
+    parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
     parser.add_argument('--device', help='where solvers compute, such as cuda; default: cpu')
+    parser.add_argument(
+        '--sparse', action='store_true', help='keep a closed form in its natural, mostly sparse, coordinates'
+    )
+    parser.add_argument('--plot', metavar='PICTURE', help='also draw the histogram of all angles, with the bound')
     parser.add_argument('--force', action='store_true', help='make files anew that exist')
+    parser.add_argument('--list', action='store_true', help='show which methods exist for N and D, and make nothing')
+    parser.add_argument(
+        '--import',
+        dest='import_file',
+        metavar='FILE',
+        help='take the vectors from a .npy, .pt or pickle of tensors; nothing in it is executed',
+    )
     args = parser.parse_args(argv)
     sized = args.num_classes is not None and args.dim is not None
-    if bool(args.config) == sized:
-        parser.error('give either a CONFIG, or --num-classes N and --dim D')
-    if args.config and args.out:
-        parser.error('--out belongs to --num-classes and --dim; the files that a config needs are named in it')
+    if sum(map(bool, (args.config, sized, args.import_file))) != 1:
+        parser.error('give either a CONFIG, or --num-classes N and --dim D, or --import FILE')
+    if args.config and (args.out or args.plot or args.list):
+        parser.error('--out, --plot and --list belong to --num-classes and --dim; a config names its own files')
     return args
 
 
 def make_for_config(args: argparse.Namespace) -> int:
-    paths = basis_paths(args.config)
+    from mmengine.config import Config
+
+    paths = basis_paths(Config.fromfile(args.config, import_custom_modules=False).to_dict())
     if not paths:
         print(f'{args.config} names no basis file: nothing to make')
     worst = 0
@@ -64,59 +102,93 @@ def make_for_config(args: argparse.Namespace) -> int:
                 f'config, or make it with: {command}'
             )
         num_classes, dim = size or (None, None)
-        worst = worst or make_file(num_classes, dim, Path(path), args)
+        worst = max(worst, make_file(num_classes, dim, Path(path), args))
+        if worst == INTERRUPTED:
+            break
     return worst
-
-
-def basis_paths(config: str) -> List[str]:
-    """All basis files that a config names, in order, each once."""
-    from mmengine.config import Config
-
-    settings = Config.fromfile(config, import_custom_modules=False).to_dict()
-    return list(dict.fromkeys(find_basis(settings)))
-
-
-def find_basis(node: object) -> Iterator[str]:
-    """Every string under a key called ``basis``, however deep."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == 'basis' and isinstance(value, str):
-                yield value
-            else:
-                yield from find_basis(value)
-    elif isinstance(node, (list, tuple)):
-        for value in node:
-            yield from find_basis(value)
 
 
 def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
     """Make one file, unless it is there; tell what it holds. Returns the exit code."""
     if out.exists() and not args.force:
-        basis = load_basis(out)
-        if num_classes is not None and (basis.num_classes, basis.dim) != (num_classes, dim):
-            raise ValueError(
-                f'{out} exists and holds {basis.num_classes} x {basis.dim} numbers, but {num_classes} x {dim} are asked '
-                'for; choose another --out, or --force'
-            )
-        print(f'{out} is there')
-        print_table(basis, None)
-        return 0
+        return show_existing(num_classes, dim, out, args)
+    check_size(num_classes, dim)
+    check_writable(out, num_classes * dim * 4)
+    alpha = args.alpha
+    try:
+        check_alpha(alpha, num_classes, dim)
+    except ValueError as error:
+        if not alpha < best_bound(num_classes, dim):  # no number that a largest |cosine| could be
+            raise
+        print(f'{error}\nmaking the best that can be had', file=sys.stderr)
+        alpha = None
     start = time.monotonic()
     with StopOnInterrupt() as stop:
-        basis = make_basis(
-            num_classes,
-            dim,
-            method=args.method,
-            alpha=args.alpha,
-            seed=args.seed,
-            time_limit=args.time_limit,
-            device=args.device,
-            progress=stop.report,
+        if args.sparse:
+            basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed, rotate=False)
+        else:
+            basis = make_basis(
+                num_classes,
+                dim,
+                method=args.method,
+                alpha=alpha,
+                seed=args.seed,
+                time_limit=args.time_limit,
+                device=args.device,
+                progress=stop.report,
+            )
+    seconds = time.monotonic() - start
+    missed = args.alpha is not None and basis.coherence > args.alpha + ALPHA_TOLERANCE
+    if missed:
+        # the name still begins with the size, so that it can be used as it is
+        out = out.with_name(f'{out.stem}.missed-{args.alpha:g}-reached-{basis.coherence:.6f}{out.suffix}')
+    finish(basis, out, seconds, args)
+    if missed:
+        print(f'error: alpha = {args.alpha:g} was asked for, {basis.coherence:.6f} was reached', file=sys.stderr)
+    return INTERRUPTED if stop.asked else int(missed)
+
+
+def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
+    basis = load_basis(out)
+    if num_classes is not None and (basis.num_classes, basis.dim) != (num_classes, dim):
+        raise ValueError(
+            f'{out} exists and holds {basis.num_classes} x {basis.dim} numbers, but {num_classes} x {dim} are asked '
+            'for; choose another --out, or --force'
         )
+    print(f'{out} is there')
+    print_table([description(basis, None)])
+    if args.plot:
+        draw(basis, args.plot)
+    if args.alpha is not None and basis.coherence > args.alpha + ALPHA_TOLERANCE:
+        raise ValueError(
+            f'{out} exists with a largest |cosine| above alpha = {args.alpha:g}; make it anew with --force'
+        )
+    return 0
+
+
+def import_file(args: argparse.Namespace) -> int:
+    basis = import_basis(args.import_file)
+    out = Path(args.out or f'data/ebv/{basis.num_classes}x{basis.dim}.safetensors')
+    if out.exists() and not args.force:
+        raise ValueError(f'{out} exists; choose another --out, or --force')
+    check_writable(out, basis.vectors.numel() * 4)
+    finish(basis, out, None, args)
+    return 0
+
+
+def finish(basis: Basis, out: Path, seconds: Optional[float], args: argparse.Namespace) -> None:
     save_basis(basis, out)
-    print_table(basis, time.monotonic() - start)
+    print_table([description(basis, seconds)])
     print(f'wrote {out}')
-    return INTERRUPTED if stop.asked else 0
+    if args.plot:
+        draw(basis, args.plot)
+
+
+def draw(basis: Basis, picture: str) -> None:
+    from ebv_mm.basis.plot import plot_angles
+
+    plot_angles(basis, picture)
+    print(f'wrote {picture}')
 
 
 class StopOnInterrupt:
@@ -124,7 +196,8 @@ class StopOnInterrupt:
 
     def __enter__(self) -> 'StopOnInterrupt':
         self.asked = False
-        self.shown = False
+        self.open_line = False
+        self.last_line = -SECONDS_BETWEEN_LINES
         self.previous = signal.signal(signal.SIGINT, self.on_interrupt)
         return self
 
@@ -134,38 +207,64 @@ class StopOnInterrupt:
         self.asked = True
 
     def report(self, elapsed: float, coherence: float) -> bool:
+        line = f'{elapsed:7.1f} s   max |cos| {coherence:.5f}   min angle {to_degrees(coherence):.3f}'
         if sys.stderr.isatty():
-            self.shown = True
-            sys.stderr.write(f'\r{elapsed:7.1f} s   max |cos| {coherence:.5f}   min angle {degrees(coherence):.3f} ')
-            sys.stderr.flush()
+            self.open_line = True
+            print(f'\r{line} ', end='', file=sys.stderr, flush=True)
+        elif elapsed - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = elapsed
+            print(line, file=sys.stderr, flush=True)
         return self.asked
 
     def __exit__(self, *_) -> None:
         signal.signal(signal.SIGINT, self.previous)
-        if self.shown:
-            sys.stderr.write('\n')
+        if self.open_line:
+            print(file=sys.stderr)
 
 
-def degrees(coherence: float) -> float:
-    return math.degrees(math.acos(min(coherence, 1.0)))
-
-
-def print_table(basis: Basis, seconds: Optional[float]) -> None:
-    gap = degrees(basis.bound) - degrees(basis.coherence)
-    columns = {
+def description(basis: Basis, seconds: Optional[float]) -> Dict[str, str]:
+    exact = basis.num_classes**2 * basis.dim <= EXACT_WORK
+    deviation = mean_deviation(basis.vectors, sample=None if exact else 1000)
+    gap = to_degrees(basis.bound) - basis.min_angle
+    return {
         'N': str(basis.num_classes),
         'd': str(basis.dim),
         'method': basis.method,
         'time': '' if seconds is None else f'{seconds:.1f} s',
         'max |cos|': f'{basis.coherence:.6f}',
-        'min angle': f'{degrees(basis.coherence):.3f}',
-        'mean dev.': f'{basis.mean_deviation:.4f}',
+        'min angle': f'{basis.min_angle:.3f}',
+        'mean dev.': ('' if exact else '~') + f'{deviation:.4f}',
         'best bound': f'{basis.bound:.6f}',
         'gap (deg)': f'{gap:.3f}',
     }
-    widths = [max(len(name), len(value)) for name, value in columns.items()]
-    print('  '.join(name.rjust(width) for name, width in zip(columns, widths)))
-    print('  '.join(value.rjust(width) for value, width in zip(columns.values(), widths)))
+
+
+def print_list(num_classes: int, dim: int) -> int:
+    check_size(num_classes, dim)
+    bound = best_bound(num_classes, dim)
+    rows = [
+        {
+            'method': offer.method,
+            'max |cos|': f'{offer.coherence:.6f}',
+            'min angle': f'{to_degrees(offer.coherence):.3f}',
+            'gap (deg)': f'{to_degrees(bound) - to_degrees(offer.coherence):.3f}',
+            'has': f'{offer.num_vectors} x {offer.dim}',
+            'made of': offer.detail,
+        }
+        for offer in closed_forms(num_classes, dim)
+    ]
+    for solver in ('solver', 'algorithm1') + (('polish',) if rows else ()):
+        rows.append({'method': solver, 'has': f'{num_classes} x {dim}', 'made of': 'iteration; seen when done'})
+    print(f'{num_classes} vectors in R^{dim}: no largest |cosine| below {bound:.6f}, {to_degrees(bound):.3f} degrees')
+    print_table(rows)
+    return 0
+
+
+def print_table(rows: List[Dict[str, str]]) -> None:
+    names = list(rows[0])
+    widths = {name: max(len(name), *(len(row.get(name, '')) for row in rows)) for name in names}
+    for row in [dict(zip(names, names)), *rows]:
+        print('  '.join(row.get(name, '').rjust(widths[name]) for name in names).rstrip())
 
 
 if __name__ == '__main__':

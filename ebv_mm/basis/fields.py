@@ -84,12 +84,8 @@ def field(q: int) -> Field:
 
 def _powers_of_primitive_element(p: int, k: int) -> List[int]:
     """1, x, x^2, ... of a primitive element x of GF(p^k), q - 1 of them."""
-    if k == 1:
-        candidates = ((g,) for g in range(1, p))
-    else:
-        # x^k = c_0 + c_1 x + ...; c_0 = 0 would be reducible
-        candidates = (_to_digits(c, p, k) for c in range(1, p**k) if c % p)
-    for reduction in candidates:
+    # k > 1: x^k = c_0 + c_1 x + ...; c_0 = 0 would be reducible
+    for reduction in (_to_digits(c, p, k) for c in range(1, p**k) if c % p):
         powers = _orbit(reduction, p, k)
         if powers is not None:
             return powers

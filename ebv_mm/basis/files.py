@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import List, Optional, Tuple, Union
@@ -33,6 +34,24 @@ def basis_paths(config: object) -> List[str]:
     return list(dict.fromkeys(own + nested))
 
 
+def check_writable(path: Union[str, Path], size: int = 0) -> None:
+    """Raise OSError, with the remedy, unless a file of so many bytes can be written: better before the work than after."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(f'{str(path)!r} cannot be written ({error}); choose another place for it') from error
+    if path.is_dir():
+        raise OSError(f'{str(path)!r} is a folder; give the name of a file')
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise OSError(
+            f'{str(path)!r} needs {size} bytes, but the disk has {free} left; make room or choose another place'
+        )
+
+
 def save_basis(basis: Basis, path: Union[str, Path]) -> None:
     """Write a basis, atomically: under ``path`` there is either the whole file or what was there before."""
     path = Path(path)
@@ -48,7 +67,10 @@ def save_basis(basis: Basis, path: Union[str, Path]) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix='.part')
     os.close(handle)
     try:
-        save_file({TENSOR_NAME: basis.vectors}, temporary, metadata)
+        try:
+            save_file({TENSOR_NAME: basis.vectors}, temporary, metadata)
+        except SafetensorError as error:  # what a full disk gives
+            raise OSError(f'{str(path)!r} cannot be written ({error}); make room or choose another place') from error
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:

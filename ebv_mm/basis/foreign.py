@@ -140,7 +140,15 @@ class _Lazy:
         return storage.data.as_strided(size, stride, offset).clone()
 
 
+def _encode(text: str, encoding: str) -> bytes:
+    """How protocols below 3 write bytes."""
+    if encoding != 'latin1':
+        raise pickle.UnpicklingError(f'unknown encoding {encoding!r}')
+    return text.encode('latin1')
+
+
 _ALLOWED: Dict[tuple, Any] = {
+    ('_codecs', 'encode'): _encode,
     ('collections', 'OrderedDict'): OrderedDict,
     ('torch._utils', '_rebuild_tensor'): _rebuild_tensor,
     ('torch._utils', '_rebuild_tensor_v2'): _rebuild_tensor,

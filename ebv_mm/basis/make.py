@@ -1,22 +1,25 @@
 """Make a basis for N classes in R^d."""
 
 import math
-from typing import List, Optional, Union
+from typing import List, Optional, Tuple, Union
 
 import torch
+from torch import Tensor
 
 from .basis import Basis
 from .bounds import best_bound, smallest_dim
 from .constructions import Offer, closed_forms, materialise
 from .measure import to_degrees
-from .solvers import algorithm1, shaken, soft_maximum, tight_frame
+from .solvers import algorithm1, default_steps, shaken, soft_maximum, tight_frame
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
 SOLVERS = ('solver', 'polish', 'algorithm1')
 # below this many steps the solver does not get anywhere
 FEWEST_STEPS = 100
-# steps that two cores do in a second, to tell beforehand whether there is time for a solver
+# seen for 2 < N/d < 10: the solver comes to about bound * (1 + 0.042 N/d)
+SOLVER_EXCESS = 0.042
+# operations that two cores do in a second, to tell beforehand whether there is time for a solver
 WORK_PER_SECOND = 5e10
 ALPHA_TOLERANCE = 1e-6
 
@@ -60,8 +63,9 @@ def make_basis(
 ) -> Basis:
     """Make N unit vectors in R^d whose largest |cosine| is as small as can be.
 
-    ``auto`` takes the best closed form, lets the solver try to do better if there is room between it and the bound
-    and time for that, and returns the better of the two. The same arguments give the same basis on the same machine,
+    ``auto`` takes the best closed form and, unless that is so close to the bound that a solver cannot be expected to
+    do better, or N is too large for one, lets the solver try, from a closed form with room to move and from a random
+    tight frame; it returns the best of all. The same arguments give the same basis on the same machine,
     unless a time limit ends a solver: then it also depends on the machine's speed.
 
     Args:
@@ -84,20 +88,29 @@ def make_basis(
         return Basis(vectors, method, seed)
     if method not in ('auto',) + SOLVERS:
         return closed_form_basis(num_classes, dim, method=method, seed=seed)
-    offer = next(iter(closed_forms(num_classes, dim)), None)
-    if method == 'polish' and offer is None:
+    offers = closed_forms(num_classes, dim)
+    if method == 'polish' and not offers:
         raise ValueError(
             f'there is no closed form for num_classes = {num_classes}, dim = {dim} to polish; use method "solver"'
         )
     best: Optional[Basis] = None
-    if method != 'solver' and offer is not None:
-        best = from_offer(offer, num_classes, dim, seed=seed)
+    if method != 'solver' and offers:
+        best = from_offer(offers[0], num_classes, dim, seed=seed)
         watch.see(best.coherence)
-        if watch.over or (method == 'auto' and not worth_trying(offer.coherence, num_classes, dim, time_limit)):
+        if watch.over or (method == 'auto' and not worth_trying(best.coherence, num_classes, dim, time_limit)):
             return best
-    starts = plan(method, best)
+    starts: List[Optional[Offer]] = []
+    if method != 'solver' and offers:
+        starts.append(roomiest(offers))
+    if method != 'polish':
+        starts += [None] * num_restarts(num_classes, dim)
     for number, start in enumerate(starts):
-        found = run_solver(start, best, num_classes, dim, seed, watch, 1 / (len(starts) - number), device)
+        rows, step_size = solver_start(start, num_classes, dim, seed + number)
+        steps = None if time_limit is not None else max(FEWEST_STEPS, default_steps(num_classes, dim) // len(starts))
+        share = 1 / (len(starts) - number)
+        rows = rows.to(device or 'cpu')
+        vectors, _ = soft_maximum(rows, steps=steps, watch=watch, share=share, step_size=step_size)
+        found = Basis(vectors, 'solver' if start is None else f'{start.method}+solver', seed)
         if best is None or found.coherence < best.coherence:
             best = found
         if watch.over:
@@ -105,41 +118,33 @@ def make_basis(
     return best
 
 
-def plan(method: str, closed: Optional[Basis]) -> List[str]:
-    """Which starts to solve from."""
-    if method == 'auto':
-        return ['tight'] if closed is None else ['polish', 'tight']
-    return ['tight' if method == 'solver' else 'polish']
+def num_restarts(num_classes: int, dim: int) -> int:
+    """How many random starts: several where a step costs nothing, which is where bad minima are."""
+    return max(1, min(6, int(1e9 / step_work(num_classes, dim) / 40)))
 
 
-def run_solver(
-    start: str,
-    closed: Optional[Basis],
-    num_classes: int,
-    dim: int,
-    seed: int,
-    watch: Watch,
-    share: float,
-    device: Union[None, str, torch.device],
-) -> Basis:
-    """The solver from a random tight frame, or from a closed form."""
-    if start == 'tight':
-        rows, schedule = tight_frame(num_classes, dim, seed), {}
-    else:
-        rows, schedule = shaken(closed.vectors, num_classes, 0.01, seed), POLISH
-    vectors, _ = soft_maximum(rows.to(device or 'cpu'), watch=watch, share=share, **schedule)
-    name = 'solver' if start == 'tight' else f'{closed.method}+solver'
-    return Basis(vectors, name, seed)
+def roomiest(offers: List[Offer]) -> Offer:
+    """Of the closed forms that are about as good as the best the one that uses the fewest coordinates.
+
+    One that uses all is usually rigid: the solver does not get away from it.
+    """
+    good = [offer for offer in offers if offer.coherence <= 1.25 * offers[0].coherence]
+    return min(good, key=lambda offer: offer.dim)
 
 
-POLISH = dict(sharpness=(30.0, 3000.0), step_size=(0.01, 2e-4))
+def solver_start(offer: Optional[Offer], num_classes: int, dim: int, seed: int) -> Tuple[Tensor, Tuple[float, float]]:
+    """Rows to begin with, and the first and last step size: a random tight frame, or a closed form, shaken."""
+    if offer is None:
+        return tight_frame(num_classes, dim, seed), (0.3, 2e-4)
+    vectors = materialise(offer.build(), num_classes, dim, seed=seed)
+    return shaken(vectors, num_classes, 0.01, seed), (0.1, 2e-4)
 
 
 def worth_trying(coherence: float, num_classes: int, dim: int, time_limit: Optional[float]) -> bool:
-    """Whether a solver has room to improve on a closed form, and time for it."""
-    room = to_degrees(best_bound(num_classes, dim)) - to_degrees(coherence)
+    """Whether a solver can be expected to improve on a closed form, and has time for it."""
+    expected = best_bound(num_classes, dim) * (1 + SOLVER_EXCESS * num_classes / dim)
     work = DEFAULT_WORK if time_limit is None else time_limit * WORK_PER_SECOND
-    return room > 0.01 and work / step_work(num_classes, dim) >= FEWEST_STEPS
+    return coherence > 0.98 * expected and work / step_work(num_classes, dim) >= FEWEST_STEPS
 
 
 def check_size(num_classes: int, dim: int) -> None:

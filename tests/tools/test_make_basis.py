@@ -1,9 +1,14 @@
 """tools/make_basis.py, as a user calls it."""
 
 import importlib.util
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from ebv_mm.basis import load_basis, make_basis, make_command, save_basis
 
@@ -102,3 +107,89 @@ class TestConfig:
     def test_nothing_to_make(self, tool, capsys):
         assert tool.main([self.write('model = dict(basis=dict(num_classes=3, dim=3))\n')]) == 0
         assert 'names no basis file' in capsys.readouterr().out
+
+
+def test_list_makes_nothing(tool, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert tool.main(['--num-classes', '1000', '--dim', '500', '--list']) == 0
+    out = capsys.readouterr().out
+    assert 'bent' in out and '88.151' in out and '88.187' in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_alpha_reached(tool, tmp_path):
+    out = tmp_path / '64x8.safetensors'
+    assert tool.main(['--num-classes', '64', '--dim', '8', '--out', str(out), '--alpha', '0.5']) == 0
+    assert load_basis(out).coherence <= 0.5
+
+
+@pytest.mark.parametrize('alpha, words', [('0.002', 'impossible'), ('0.13', 'was reached')])
+def test_alpha_missed_keeps_the_best_under_a_name_that_says_so(tool, tmp_path, capsys, alpha, words):
+    out = tmp_path / '300x50.safetensors'
+    command = ['--num-classes', '300', '--dim', '50', '--out', str(out)]
+    assert tool.main(command + ['--alpha', alpha, '--time-limit', '1', '--method', 'solver']) == 1
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+    (kept,) = tmp_path.iterdir()
+    assert kept.name.startswith(f'300x50.missed-{float(alpha):g}-reached-0.')
+    assert load_basis(kept).num_classes == 300
+
+
+def test_existing_file_above_alpha(tool, tmp_path, capsys):
+    command = ['--num-classes', '64', '--dim', '8', '--out', str(tmp_path / '64x8.safetensors')]
+    assert tool.main(command) == 0
+    assert tool.main(command + ['--alpha', '0.35']) == 1
+    assert '--force' in capsys.readouterr().err
+
+
+def test_plot(tool, tmp_path):
+    for size, name in ((['9', '9'], 'a.png'), (['14', '7'], 'b.svg')):
+        command = ['--num-classes', size[0], '--dim', size[1], '--out', str(tmp_path / f'{name}.safetensors')]
+        assert tool.main(command + ['--plot', str(tmp_path / 'plots' / name)]) == 0
+        assert (tmp_path / 'plots' / name).stat().st_size > 1000
+
+
+def test_sparse(tool, tmp_path):
+    out = tmp_path / 'x.safetensors'
+    assert tool.main(['--num-classes', '60', '--dim', '64', '--out', str(out), '--sparse']) == 0
+    assert (load_basis(out).vectors == 0).float().mean() > 0.9
+
+
+def test_import(tool, tmp_path, capsys):
+    basis = make_basis(14, 7)
+    torch.save(basis.vectors, tmp_path / 'theirs.pth')
+    command = ['--import', str(tmp_path / 'theirs.pth'), '--out', str(tmp_path / 'ours.safetensors')]
+    assert tool.main(command) == 0
+    assert torch.equal(load_basis(tmp_path / 'ours.safetensors').vectors, basis.vectors)
+    assert tool.main(command) == 1
+    assert '--force' in capsys.readouterr().err
+
+
+def test_unwritable_output_is_told_before_the_work(tool, tmp_path, capsys):
+    (tmp_path / 'file').write_text('')
+    command = ['--num-classes', '3000', '--dim', '10', '--out', str(tmp_path / 'file' / 'x.safetensors')]
+    assert tool.main(command) == 1
+    assert 'cannot be written' in capsys.readouterr().err
+
+
+def test_interrupt_keeps_the_best_so_far(tmp_path):
+    out = tmp_path / '500x40.safetensors'
+    command = [
+        sys.executable,
+        str(TOOL),
+        '--num-classes',
+        '500',
+        '--dim',
+        '40',
+        '--method',
+        'solver',
+        '--out',
+        str(out),
+    ]
+    environment = dict(os.environ, PYTHONPATH=str(TOOL.parents[1]), OMP_NUM_THREADS='1')
+    process = subprocess.Popen(command + ['--time-limit', '300'], env=environment, stderr=subprocess.PIPE)
+    assert b'min angle' in process.stderr.readline()  # it is at work
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    process.stderr.close()
+    assert load_basis(out).num_classes == 500

@@ -77,7 +77,7 @@ def polynomial_supports(f: Field, size: int, first_values: int, degree: int) -> 
 
 
 def polynomial_offers(num_classes: int, dim: int, max_degree: int = 3) -> Iterator[Offer]:
-    """For each degree t the largest r with (r - 1) q + s <= d and enough vectors, and of those the fewest coordinates."""
+    """For each degree t the largest r with (r - 1) q + s <= d and enough vectors; of those the fewest coordinates."""
     for degree in range(1, max_degree + 1):
         offer = _best_polynomials(num_classes, dim, degree)
         if offer is not None:

@@ -158,7 +158,7 @@ def packing_offers(num_classes: int, dim: int) -> Iterator[Offer]:
 
 
 def _plans(size: int, points: int, dim: int) -> List[Tuple[float, int, Tuple[int, ...], int]]:
-    """(share of all differences that is used, modulus, block sizes, short) that may give r = size; the easiest first."""
+    """(share of all differences used, modulus, block sizes, short) that may give r = size; the easiest first."""
     plans = []
     for short in (0, 2, 3, 4, 5, 6, 7):
         for count in range(1, dim // points + 1):

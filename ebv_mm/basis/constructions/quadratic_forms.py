@@ -12,7 +12,7 @@ from .frame import Frame, Offer
 
 
 class QuadraticForms(Frame):
-    r"""Vectors :math:`2^{-n/2} (-1)^{Q(v) + b \cdot v}`, v in F_2^n, for all b and a set of forms Q; and the unit vectors.
+    r"""Vectors :math:`2^{-n/2} (-1)^{Q(v) + b \cdot v}`, v in F_2^n, for all b and some forms Q; and the unit vectors.
 
     For one Q these are 2^n orthonormal vectors, a row of signs times a Hadamard matrix. Two forms whose difference has
     rank n - 2j (as an alternating bilinear form) give cosines 0 or :math:`2^{j - n/2}`. Form number ``a`` is made of
@@ -48,9 +48,9 @@ class QuadraticForms(Frame):
 
 
 class DelsarteGoethals(QuadraticForms):
-    r"""n even: :math:`2^{(n-1)(t+1)}` forms, coherence :math:`2^t / \sqrt d`; t = 0 is Kerdock's set, mutually unbiased.
+    r"""n even: :math:`2^{(n-1)(t+1)}` forms, coherence :math:`2^t / \sqrt d`; t = 0 is Kerdock's set.
 
-    On F + F_2 with F = GF(2^(n-1)): :math:`\sum_{j=1}^{(n-2)/2} Tr((ax)^{1+2^j}) + \epsilon\, Tr(ax)
+    Its bases are mutually unbiased. On F + F_2 with F = GF(2^(n-1)): :math:`\sum_{j=1}^{(n-2)/2} Tr((ax)^{1+2^j}) + \epsilon\, Tr(ax)
     + \sum_{i=1}^t Tr(b_i x^{1+2^i})`. A. M. Kerdock, Inf. Control 20 (1972); P. Delsarte, J.-M. Goethals, J. Comb.
     Theory A 19 (1975); A. R. Hammons et al., IEEE Trans. Inf. Theory 40 (1994).
     """
@@ -76,9 +76,9 @@ class DelsarteGoethals(QuadraticForms):
 
 
 class Gold(QuadraticForms):
-    r"""n odd: :math:`2^{nt}` forms :math:`\sum_{i=1}^t Tr(a_i x^{1+2^i})` on GF(2^n), coherence :math:`2^{t - 1/2} / \sqrt d`.
+    r"""n odd: :math:`2^{nt}` forms :math:`\sum_{i=1}^t Tr(a_i x^{1+2^i})`, coherence :math:`2^{t - 1/2} / \sqrt d`.
 
-    The radical of such a form is the kernel of a linearised polynomial of degree 2^(2t), and of odd dimension.
+    x runs over GF(2^n). The radical of such a form is the kernel of a linearised polynomial of degree 2^(2t), and of odd dimension.
     R. Gold, IEEE Trans. Inf. Theory 14 (1968).
     """
 

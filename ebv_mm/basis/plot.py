@@ -1,0 +1,53 @@
+"""A picture of a basis: how its angles are distributed. The only place here that needs matplotlib."""
+
+from pathlib import Path
+from typing import Union
+
+import torch
+
+from .basis import Basis
+from .measure import to_degrees
+
+SAMPLE = 4000
+INK, BAR, BOUND = '#222222', '#4c78a8', '#d1495b'
+
+
+def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
+    """Draw the histogram of the angles between all pairs of lines, with the smallest one and the bound marked.
+
+    Of more than 4000 vectors a sample of that many, drawn with a fixed seed, is shown.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('a plot needs matplotlib; install it with: pip install matplotlib') from error
+    rows = torch.randperm(basis.num_classes, generator=torch.Generator().manual_seed(0))[:SAMPLE]
+    vectors = basis.vectors[rows].double()
+    cosines = (vectors @ vectors.T)[torch.triu(torch.ones(len(rows), len(rows), dtype=torch.bool), 1)]
+    angles = torch.rad2deg(cosines.clamp(-1, 1).acos())
+    smallest, bound = basis.min_angle, to_degrees(basis.bound)
+    # bars begin exactly at the smallest angle, and end at its mirror image
+    width = max(90 - min(smallest, bound), 0.05) * 2 / bins
+    beyond = bins // 20
+    low = min(smallest, 90 - width * bins / 2) - width * (beyond + 0.01)
+    high = 180 - low
+    count = round((high - low) / width)
+    counts = torch.histc(angles, count, low, high)
+    width = (high - low) / count
+
+    figure = Figure(figsize=(8, 4.2), layout='constrained')
+    axes = figure.add_subplot()
+    axes.bar(low + width * (torch.arange(count) + 0.5), counts / max(len(angles), 1) * 100, width, color=BAR)
+    axes.axvline(smallest, color=INK, linewidth=1.2, label=f'smallest: {smallest:.3f}°')
+    axes.axvline(180 - smallest, color=INK, linewidth=1.2)
+    bound_label = f'no basis can have more than {bound:.3f}°'
+    axes.axvline(bound, color=BOUND, linewidth=1.2, linestyle='--', label=bound_label)
+    axes.axvline(180 - bound, color=BOUND, linewidth=1.2, linestyle='--')
+    axes.set_xlim(low, high)
+    axes.set_xlabel('angle between two vectors (degrees)')
+    axes.set_ylabel('share of all pairs (%)')
+    axes.set_title(f'{basis.num_classes} vectors in R$^{{{basis.dim}}}$, {basis.method}', loc='left', color=INK)
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.legend(frameon=False, loc='upper center', bbox_to_anchor=(0.5, -0.16), ncols=2)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,173 @@
+"""Basis files, ours and others'."""
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from ebv_mm.basis import BasisError, coherence, import_basis, load_basis, make_basis, save_basis, size_in_name
+from ebv_mm.basis.files import check_writable
+
+
+@pytest.fixture
+def basis():
+    return make_basis(14, 7, seed=5)
+
+
+def test_round_trip(basis, tmp_path):
+    path = tmp_path / 'deep' / '14x7.safetensors'
+    save_basis(basis, path)
+    again = load_basis(path)
+    assert torch.equal(again.vectors, basis.vectors)
+    assert (again.method, again.seed, again.coherence) == (basis.method, 5, basis.coherence)
+    assert again.coherence == pytest.approx(coherence(again.vectors), abs=2e-6)
+    assert os.listdir(path.parent) == ['14x7.safetensors']
+    assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_failed_write_leaves_what_was_there(basis, tmp_path, monkeypatch):
+    path = tmp_path / 'x.safetensors'
+    path.write_bytes(b'before')
+
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr('ebv_mm.basis.files.save_file', full)
+    with pytest.raises(OSError, match='No space'):
+        save_basis(basis, path)
+    assert path.read_bytes() == b'before'
+    assert os.listdir(tmp_path) == ['x.safetensors']
+
+
+def test_check_writable(tmp_path):
+    check_writable(tmp_path / 'new' / 'file', 100)
+    with pytest.raises(OSError, match='left'):
+        check_writable(tmp_path / 'file', 1 << 60)
+    with pytest.raises(OSError, match='folder'):
+        check_writable(tmp_path / 'new')
+    (tmp_path / 'plain').write_text('')
+    with pytest.raises(OSError, match='cannot be written'):
+        check_writable(tmp_path / 'plain' / 'file')
+
+
+def test_names():
+    assert size_in_name('data/81x82.safetensors') == (81, 82)
+    assert size_in_name('81x82_other.safetensors') == (81, 82)
+    assert size_in_name('basis.safetensors') is None
+
+
+def test_defects(basis, tmp_path):
+    with pytest.raises(FileNotFoundError, match='does not exist'):
+        load_basis(tmp_path / 'none.safetensors')
+    (tmp_path / 'bad.safetensors').write_bytes(b'rubbish')
+    with pytest.raises(BasisError, match='not a readable'):
+        load_basis(tmp_path / 'bad.safetensors')
+    save_file({'other': basis.vectors}, tmp_path / 'other.safetensors')
+    with pytest.raises(BasisError, match="called 'basis'"):
+        load_basis(tmp_path / 'other.safetensors')
+    save_basis(basis, tmp_path / '9x9.safetensors')
+    with pytest.raises(BasisError, match='is named 9x9'):
+        load_basis(tmp_path / '9x9.safetensors')
+    save_file({'basis': basis.vectors * 3}, tmp_path / 'long.safetensors')
+    with pytest.raises(BasisError, match='norm 3'):
+        load_basis(tmp_path / 'long.safetensors')
+
+
+def writers():
+    parameter = torch.nn.Parameter
+
+    def plain_pickle(protocol):
+        def write(w, path):
+            path.write_bytes(pickle.dumps(w, protocol=protocol))
+
+        return write
+
+    return {
+        'zip': lambda w, p: torch.save(w, p),
+        'legacy': lambda w, p: torch.save(w, p, _use_new_zipfile_serialization=False),
+        'parameter': lambda w, p: torch.save(parameter(w), p),
+        'state dict': lambda w, p: torch.save({'layer.weight': w, 'bias': w[0].clone(), 'step': 3}, p),
+        'legacy dict': lambda w, p: torch.save({'w': parameter(w)}, p, _use_new_zipfile_serialization=False),
+        'transposed view': lambda w, p: torch.save(w.T.contiguous().T, p),
+        'double': lambda w, p: torch.save(w.double(), p),
+        'un-normalised': lambda w, p: torch.save(w * 7, p),
+        'pickle 2': plain_pickle(2),
+        'pickle 5': plain_pickle(5),
+        'npy': lambda w, p: np.save(p.open('wb'), w.numpy()),
+    }
+
+
+@pytest.mark.parametrize('kind', writers())
+def test_import(kind, basis, tmp_path):
+    path = tmp_path / 'file'
+    writers()[kind](basis.vectors, path)
+    found = import_basis(path)
+    assert found.method == 'imported'
+    assert torch.allclose(found.vectors, basis.vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize('new', [True, False])
+def test_import_of_cuda_tensors(new, basis, tmp_path):
+    """As a GPU writes them: the storage is a torch.cuda.FloatStorage on 'cuda:0'. No GPU is needed to read them."""
+    path = tmp_path / 'file'
+    torch.save(basis.vectors, path, _use_new_zipfile_serialization=new)
+    place = b'X\x03\x00\x00\x00cpu', b'X\x06\x00\x00\x00cuda:0'
+    names = b'ctorch\nFloatStorage\n', b'ctorch.cuda\nFloatStorage\n'
+
+    def move(raw):
+        assert place[0] in raw and names[0] in raw
+        return raw.replace(*place).replace(*names)
+
+    if new:
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, 'w') as archive:
+            for name, raw in content.items():
+                archive.writestr(name, move(raw) if name.endswith('data.pkl') else raw)
+    else:
+        path.write_bytes(move(path.read_bytes()))
+    assert torch.equal(import_basis(path).vectors, basis.vectors)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ('executed',)
+
+
+@pytest.mark.parametrize('write', ['pickle', 'zip', 'legacy', 'inside'])
+def test_nothing_is_executed(write, basis, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if write == 'pickle':
+        (tmp_path / 'file').write_bytes(pickle.dumps(Evil()))
+    else:
+        content = {'w': basis.vectors, 'x': Evil()} if write == 'inside' else Evil()
+        torch.save(content, 'file', _use_new_zipfile_serialization=write != 'legacy')
+    with pytest.raises(BasisError, match='no tensor data'):
+        import_basis('file')
+    assert os.listdir(tmp_path) == ['file']
+
+
+@pytest.mark.parametrize('content', [b'', b'PK', b'text', b'\x93NUMPYx', pickle.dumps([1, 2]), pickle.dumps('x')])
+def test_import_of_rubbish(content, tmp_path):
+    (tmp_path / 'file').write_bytes(content)
+    with pytest.raises(BasisError):
+        import_basis(tmp_path / 'file')
+
+
+def test_truncated_files(basis, tmp_path):
+    for new in (True, False):
+        path = tmp_path / f'file{new}'
+        torch.save(basis.vectors, path, _use_new_zipfile_serialization=new)
+        path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(BasisError):
+            import_basis(path)
