@@ -1,0 +1,53 @@
+"""The README's examples, run as they stand."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
+
+from ebv_mm import make_basis, save_basis
+
+REPO = Path(__file__).parent.parent
+README = (REPO / 'README.md').read_text(encoding='utf-8')
+PYTHON = re.findall(r'```python\n(.*?)```', README, re.DOTALL)
+SHELL = [line for block in re.findall(r'```bash\n(.*?)```', README, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize('code', [code for code in PYTHON if '_base_' not in code], ids=lambda code: code[:30])
+def test_script(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, 'README.md', 'exec'), {})
+
+
+@pytest.mark.parametrize('code', [code for code in PYTHON if '_base_' in code], ids=lambda code: code[9:40])
+def test_config(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_basis(make_basis(81, 81), 'data/ebv/81x81.safetensors')
+    (tmp_path / 'config.py').write_text(code)
+    config = Config.fromfile('config.py')
+    with DefaultScope.overwrite_default_scope(config.default_scope):
+        model = MODELS.build(config.model)
+    assert sum(name.endswith('.basis') for name, _ in model.named_buffers()) == 2
+
+
+@pytest.mark.parametrize('line', SHELL)
+def test_command(line, tmp_path):
+    """Bases are really made; training and set-up, which the other tests do, must at least name what exists."""
+    program, *arguments = shlex.split(line)
+    for word in (program, *arguments):
+        if word.startswith(('tools/', 'configs/')):
+            assert (REPO / word).exists(), word
+    if arguments[:1] == ['tools/make_basis.py']:
+        (tmp_path / 'tools').symlink_to(REPO / 'tools')
+        (tmp_path / 'configs').symlink_to(REPO / 'configs')
+        subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True)
+        assert list((tmp_path / 'data' / 'ebv').glob('*.safetensors'))
+    elif program == 'make':
+        assert re.search(rf'^{arguments[0]}:', (REPO / 'Makefile').read_text(), re.MULTILINE)
+    else:
+        assert program in ('pip', 'tools/dist_train.sh', 'tools/dist_test.sh'), line
