@@ -17,8 +17,8 @@ MMPRETRAIN_LOADER = dict(pin_memory=True, persistent_workers=True, collate_fn=di
 
 # What --tta does for a config that does not say it; both flip, as the hosts' own tools do.
 DEFAULT_TTA = {
-    'mmpretrain': dict(type='mmpretrain.AverageClsScoreTTA'),
-    'mmdet': dict(type='mmdet.DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
+    'mmpretrain': dict(type='AverageClsScoreTTA'),
+    'mmdet': dict(type='DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
 }
 
 
