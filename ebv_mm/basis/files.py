@@ -35,7 +35,7 @@ def basis_paths(config: object) -> List[str]:
 
 
 def check_writable(path: Union[str, Path], size: int = 0) -> None:
-    """Raise OSError, with the remedy, unless a file of so many bytes can be written: better before the work than after."""
+    """Raise OSError, with the remedy, unless a file of so many bytes can be written: better told before the work."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,8 @@ class QuadraticForms(Frame):
 class DelsarteGoethals(QuadraticForms):
     r"""n even: :math:`2^{(n-1)(t+1)}` forms, coherence :math:`2^t / \sqrt d`; t = 0 is Kerdock's set.
 
-    Its bases are mutually unbiased. On F + F_2 with F = GF(2^(n-1)): :math:`\sum_{j=1}^{(n-2)/2} Tr((ax)^{1+2^j}) + \epsilon\, Tr(ax)
+    Its bases are mutually unbiased. On F + F_2 with F = GF(2^(n-1)):
+    :math:`\sum_{j=1}^{(n-2)/2} Tr((ax)^{1+2^j}) + \epsilon\, Tr(ax)
     + \sum_{i=1}^t Tr(b_i x^{1+2^i})`. A. M. Kerdock, Inf. Control 20 (1972); P. Delsarte, J.-M. Goethals, J. Comb.
     Theory A 19 (1975); A. R. Hammons et al., IEEE Trans. Inf. Theory 40 (1994).
     """
@@ -78,8 +79,8 @@ class DelsarteGoethals(QuadraticForms):
 class Gold(QuadraticForms):
     r"""n odd: :math:`2^{nt}` forms :math:`\sum_{i=1}^t Tr(a_i x^{1+2^i})`, coherence :math:`2^{t - 1/2} / \sqrt d`.
 
-    x runs over GF(2^n). The radical of such a form is the kernel of a linearised polynomial of degree 2^(2t), and of odd dimension.
-    R. Gold, IEEE Trans. Inf. Theory 14 (1968).
+    x runs over GF(2^n). The radical of such a form is the kernel of a linearised polynomial of degree 2^(2t), and of
+    odd dimension. R. Gold, IEEE Trans. Inf. Theory 14 (1968).
     """
 
     def __init__(self, n: int, t: int = 1) -> None:

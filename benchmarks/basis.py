@@ -1,0 +1,102 @@
+"""Our basis generator against the authors' algorithm, side by side in one run, on the same (N, d).
+
+For every d: the angle that the authors' Algorithm 1 (written from the paper; the alpha that they reached, their step
+size), our solver from a random start, and ours as ``make_basis`` does it, have after the same time; and how long ours
+take to the angle that Algorithm 1 ends with. The runs take turns, so that other jobs on the machine hurt all alike.
+
+    python benchmarks/basis.py --seconds 20
+"""
+
+import argparse
+import sys
+import time
+from typing import Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from ebv_mm.basis import best_bound, closed_form_basis
+from ebv_mm.basis.measure import to_degrees
+from ebv_mm.basis.solvers import algorithm1, soft_maximum, tight_frame
+from ebv_mm.basis.watch import Watch
+
+# largest |cosine| and minimum angle of the bases that the authors published, N = 1000
+PUBLISHED = {100: (0.13504, 82.239), 200: (0.08003, 85.410), 300: (0.05803, 86.673), 400: (0.04402, 87.477),
+             500: (0.03502, 87.993)}  # fmt: skip
+
+
+class Curve:
+    """Records (seconds, best angle so far) as a solver reports them."""
+
+    def __init__(self) -> None:
+        self.points: List[Tuple[float, float]] = []
+
+    def __call__(self, seconds: float, coherence: float) -> None:
+        self.points.append((seconds, to_degrees(coherence)))
+
+    @property
+    def angle(self) -> float:
+        return max((angle for _, angle in self.points), default=0.0)
+
+    def time_to(self, angle: float) -> Optional[float]:
+        return next((seconds for seconds, reached in self.points if reached >= angle), None)
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--num-classes', type=int, default=1000, metavar='N')
+    parser.add_argument('--dims', type=int, nargs='+', default=sorted(PUBLISHED), metavar='D')
+    parser.add_argument('--seconds', type=float, default=20.0, help='for each of the solvers, at each d')
+    parser.add_argument('--seed', type=int, default=0)
+    args = parser.parse_args(argv)
+    print(f'{torch.get_num_threads()} threads, {args.seconds:g} s for each solver, N = {args.num_classes}')
+    names = ['d', 'bound', 'published', 'algorithm 1', 'our solver', 'closed form', 'made in', '    method', 'solver as good after',
+             'faster by']  # fmt: skip
+    widths = [max(len(name), 7) for name in names]
+    print('  '.join(name.rjust(width) for name, width in zip(names, widths)))
+    for dim in args.dims:
+        row = compare(args.num_classes, dim, args.seconds, args.seed)
+        print('  '.join(row.get(name, '').rjust(width) for name, width in zip(names, widths)), flush=True)
+    return 0
+
+
+def compare(num_classes: int, dim: int, seconds: float, seed: int) -> Dict[str, str]:
+    bound = best_bound(num_classes, dim)
+    alpha, published = PUBLISHED.get(dim, (1.2 * bound, None)) if num_classes == 1000 else (1.2 * bound, None)
+    theirs = run(seconds, lambda watch: algorithm1(num_classes, dim, alpha, seed=seed, watch=watch))
+    ours = run(seconds, lambda watch: soft_maximum(tight_frame(num_classes, dim, seed), watch=watch))
+    row = {
+        'd': str(dim),
+        'bound': f'{to_degrees(bound):.2f}',
+        'published': '-' if published is None else f'{published:.3f}',
+        'algorithm 1': f'{theirs.angle:.3f}',
+        'our solver': f'{ours.angle:.3f}',
+    }
+    start = time.monotonic()
+    try:
+        closed = closed_form_basis(num_classes, dim, seed=seed)
+    except ValueError:
+        row['closed form'] = 'none'
+    else:
+        row.update(
+            {
+                'closed form': f'{closed.min_angle:.3f}',
+                'made in': f'{time.monotonic() - start:.1f} s',
+                '    method': closed.method,
+            }
+        )
+    reached = ours.time_to(theirs.angle)
+    spent = theirs.time_to(theirs.angle)
+    row['solver as good after'] = 'never' if reached is None else f'{reached:.1f} s'
+    if reached and spent:
+        row['faster by'] = f'{spent / reached:.1f} x'
+    return row
+
+
+def run(seconds: float, solve: Callable[[Watch], object]) -> Curve:
+    curve = Curve()
+    solve(Watch(seconds, 0.0, curve, interval=0.0))
+    return curve
+
+
+if __name__ == '__main__':
+    sys.exit(main())
