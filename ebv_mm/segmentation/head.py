@@ -23,7 +23,7 @@ def EBVDecodeHead(head: str, *, basis: BasisLike, tau: float = 0.07, **kwargs) -
         kwargs: The arguments of that head.
     """
     decode_head = MODELS.build(dict(type=head, **kwargs))
-    why = UNSUITED.get(type(decode_head).__name__)
+    why = next((UNSUITED[base.__name__] for base in type(decode_head).__mro__ if base.__name__ in UNSUITED), None)
     conv_seg = getattr(decode_head, 'conv_seg', None)
     if why is None and not isinstance(conv_seg, nn.Conv2d):
         why = 'it has no conv_seg'
