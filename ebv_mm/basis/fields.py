@@ -19,9 +19,10 @@ def prime_power(q: int) -> Optional[Tuple[int, int]]:
     return (p, k) if q == 1 else None
 
 
-def prime_powers(start: int, stop: int) -> List[int]:
-    """All prime powers q with start <= q < stop."""
-    return [q for q in range(max(2, start), stop) if prime_power(q)]
+@lru_cache(maxsize=16)
+def prime_powers(stop: int) -> Tuple[int, ...]:
+    """All prime powers q < stop, in order."""
+    return tuple(q for q in range(2, stop) if prime_power(q))
 
 
 class Field:

@@ -58,7 +58,7 @@ def test_equiangular_tight_frames_meet_welch(method):
 
 
 @pytest.mark.parametrize(
-    'frame', [DelsarteGoethals(n) for n in (2, 4, 6, 8)] + [DelsarteGoethals(6, 1), Gold(5), Gold(7)]
+    'frame', [DelsarteGoethals(n) for n in (2, 4, 6, 8, 10)] + [DelsarteGoethals(6, 1), Gold(5), Gold(7)]
 )
 def test_quadratic_forms_all_pairs_by_fast_transform(frame):
     """Pairs of two bases: the Hadamard transform of the product of their signs has all d^2 cosines, up to order."""

@@ -85,7 +85,7 @@ def polynomial_offers(num_classes: int, dim: int, max_degree: int = 3) -> Iterat
 
 
 def _best_polynomials(num_classes: int, dim: int, degree: int):
-    powers = prime_powers(2, dim + 1)
+    powers = prime_powers(dim + 1)
     for size in range(math.isqrt(dim) + 2, degree, -1):
         patterns = num_sign_patterns(size, degree)
         best = None

@@ -2,7 +2,7 @@
 
 import math
 import random
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Callable, Iterator, List, Optional, Tuple
 
 import torch
@@ -48,7 +48,7 @@ def difference_packing(modulus: int, sizes: Tuple[int, ...], short: int = 0) -> 
     with a multiplier group H: blocks h B, h in H, whose differences must lie in different cosets of H
     (R. M. Wilson, Cyclotomy and difference families in elementary abelian groups, J. Number Theory 4 (1972)).
     """
-    common = math.gcd(*[sizes.count(size) for size in set(sizes)]) if len(set(sizes)) > 1 else len(sizes)
+    common = reduce(math.gcd, [sizes.count(size) for size in set(sizes)])
     orders = [1]
     if prime_power(modulus) == (modulus, 1) and not short:
         orders = [e for e in range(common, 0, -1) if common % e == 0 and e % 2 and (modulus - 1) % e == 0]
