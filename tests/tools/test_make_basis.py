@@ -15,6 +15,15 @@ from ebv_mm.basis import load_basis, make_basis, make_command, save_basis
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
 
+@pytest.fixture(autouse=True, scope='module')
+def _one_thread():
+    """Small problems are quicker so, by far on a machine with other jobs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope='module')
 def tool():
     spec = importlib.util.spec_from_file_location('make_basis_tool', TOOL)
