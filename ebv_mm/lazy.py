@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from mmengine.registry import MODELS
+from mmengine.registry import DATASETS, METRICS, MODELS, TRANSFORMS
 
 
 class _Lazy(NamedTuple):
@@ -12,17 +12,33 @@ class _Lazy(NamedTuple):
     extra: str
 
 
+_CLASSIFICATION = _Lazy('ebv_mm.classification', 'mmpretrain', 'cls')
+_DETECTION = _Lazy('ebv_mm.detection', 'mmdet', 'det')
+_SEGMENTATION = _Lazy('ebv_mm.segmentation', 'mmseg', 'seg')
+
+# Models, which are attributes of ebv_mm too.
 LAZY = {
-    'EBVClsHead': _Lazy('ebv_mm.classification', 'mmpretrain', 'cls'),
-    'EBVBBoxHead': _Lazy('ebv_mm.detection', 'mmdet', 'det'),
-    'EBVMaskHead': _Lazy('ebv_mm.detection', 'mmdet', 'det'),
-    'EBVDecodeHead': _Lazy('ebv_mm.segmentation', 'mmseg', 'seg'),
+    'EBVClsHead': _CLASSIFICATION,
+    'CIFARResNet': _CLASSIFICATION,
+    'EBVBBoxHead': _DETECTION,
+    'EBVMaskHead': _DETECTION,
+    'EBVDecodeHead': _SEGMENTATION,
 }
+# What else configs name.
+LAZY_DATASETS = {
+    'LongTailCIFAR10': _CLASSIFICATION,
+    'LongTailCIFAR100': _CLASSIFICATION,
+    'INaturalist2018': _CLASSIFICATION,
+}
+LAZY_TRANSFORMS = {'PositionCrop': _CLASSIFICATION, 'ResizeCenterCrop': _CLASSIFICATION}
+LAZY_METRICS = {'StreamingAccuracy': _CLASSIFICATION}
+
+_REGISTRIES = ((MODELS, LAZY), (DATASETS, LAZY_DATASETS), (TRANSFORMS, LAZY_TRANSFORMS), (METRICS, LAZY_METRICS))
 
 
 def load(name: str) -> Any:
     """Import the host of ``name`` and return what the name stands for."""
-    module, host, extra = LAZY[name]
+    module, host, extra = next(names[name] for _, names in _REGISTRIES if name in names)
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
@@ -46,5 +62,6 @@ def register() -> None:
         build.__name__ = build.__qualname__ = name
         return build
 
-    for name in LAZY:
-        MODELS.register_module(name=name, module=stand_in(name))
+    for registry, names in _REGISTRIES:
+        for name in names:
+            registry.register_module(name=name, module=stand_in(name))

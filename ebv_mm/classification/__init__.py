@@ -1,5 +1,18 @@
-"""For mmpretrain."""
+"""For mmpretrain: the head, and what the paper's experiments need beyond it."""
 
+from .datasets import INaturalist2018, LongTailCIFAR10, LongTailCIFAR100
 from .head import EBVClsHead
+from .metric import StreamingAccuracy
+from .resnet import CIFARResNet
+from .transforms import PositionCrop, ResizeCenterCrop
 
-__all__ = ['EBVClsHead']
+__all__ = [
+    'CIFARResNet',
+    'EBVClsHead',
+    'INaturalist2018',
+    'LongTailCIFAR10',
+    'LongTailCIFAR100',
+    'PositionCrop',
+    'ResizeCenterCrop',
+    'StreamingAccuracy',
+]

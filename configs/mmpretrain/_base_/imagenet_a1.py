@@ -1,5 +1,7 @@
 # Setting A1 of the paper: ImageNet-1K, 8 GPUs x 128 images, 105 epochs, SGD, mixed precision.
+# Test a checkpoint at another resolution: --cfg-options test_dataloader.dataset.pipeline.1.size=320
 _base_ = ['mmpretrain::_base_/datasets/imagenet_bs32.py', 'mmpretrain::_base_/default_runtime.py']
+custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -22,8 +24,7 @@ train_pipeline = [
 ]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='ResizeEdge', scale=256, edge='short', backend='pillow', interpolation='bilinear'),
-    dict(type='CenterCrop', crop_size=256),
+    dict(type='ResizeCenterCrop', size=256),
     dict(type='PackInputs'),
 ]
 train_dataloader = dict(batch_size=128, num_workers=8, dataset=dict(pipeline=train_pipeline))

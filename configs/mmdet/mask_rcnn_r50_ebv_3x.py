@@ -1,0 +1,10 @@
+_base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_ms-poly-3x_coco.py'
+custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
+
+basis = 'data/ebv/81x81.safetensors'
+model = dict(
+    roi_head=dict(
+        bbox_head=dict(type='EBVBBoxHead', basis=basis),
+        mask_head=dict(type='EBVMaskHead', basis=basis),
+    )
+)

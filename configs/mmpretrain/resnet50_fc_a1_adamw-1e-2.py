@@ -1,0 +1,3 @@
+_base_ = 'resnet50_fc_a1.py'
+
+optim_wrapper = dict(optimizer=dict(type='AdamW', lr=1e-2, weight_decay=2e-5, _delete_=True))

@@ -1,0 +1,8 @@
+_base_ = 'mmseg::upernet/upernet_r50_4xb4-160k_ade20k-512x512.py'
+custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
+
+basis = 'data/ebv/150x150.safetensors'
+model = dict(
+    decode_head=dict(type='EBVDecodeHead', head='UPerHead', basis=basis),
+    auxiliary_head=dict(type='EBVDecodeHead', head='FCNHead', basis=basis),
+)

@@ -1,0 +1,38 @@
+"""tools/make_basis.py makes what a config names, and the model built from it has that basis."""
+
+import subprocess
+import sys
+
+import pytest
+from experiments import REPO, load
+from mmengine.registry import MODELS, DefaultScope
+
+from ebv_mm.basis import size_in_name
+from ebv_mm.basis.files import basis_paths
+from ebv_mm.layers import EBVConv2d, EBVLinear
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'mmpretrain/resnet32_ebv_cifar100-lt-100',
+        'mmdet/mask_rcnn_r50_ebv_1x',
+        'mmdet/cascade_mask_rcnn_r50_ebv_1x',
+        'mmseg/upernet_r18_ebv_80k',
+    ],
+)
+def test_config_builds_with_the_basis_that_the_tool_makes(name, tmp_path, monkeypatch):
+    tool = [sys.executable, str(REPO / 'tools' / 'make_basis.py'), str(REPO / 'configs' / f'{name}.py')]
+    subprocess.run(tool, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    monkeypatch.chdir(tmp_path)
+    config = load(name)
+    with DefaultScope.overwrite_default_scope(config.default_scope):
+        model = MODELS.build(config.model)
+    layers = [module for module in model.modules() if isinstance(module, (EBVLinear, EBVConv2d))]
+    (file,) = basis_paths(config.model.to_dict())
+    assert {(layer.dim, layer.tau, layer.missing) for layer in layers} == {(size_in_name(file)[1], 0.07, None)}
+    for layer in layers:
+        # no row of the basis is left over, but for the background that masks do without
+        assert size_in_name(file)[0] - layer.num_classes == (
+            1 if isinstance(layer, EBVConv2d) and 'mmdet' in name else 0
+        )

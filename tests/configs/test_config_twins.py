@@ -1,0 +1,39 @@
+"""Each EBV config differs from its FC twin in the head alone."""
+
+import pytest
+from experiments import CONFIGS, is_ebv, load, plain, twin
+
+HEAD_KEYS = {'type', 'head', 'basis', 'tau', 'cls_predictor_cfg'}
+
+
+def differences(a: object, b: object, where: str = '') -> set:
+    """The places at which two nested configs differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return {place for key in {*a, *b} for place in differences(a.get(key), b.get(key), f'{where}.{key}')}
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return {place for k, pair in enumerate(zip(a, b)) for place in differences(*pair, f'{where}.{k}')}
+    return set() if a == b else {where}
+
+
+def test_differences_sees_every_kind():
+    a = dict(x=1, y=[dict(z=1), 2], only=0)
+    assert differences(a, dict(x=1, y=[dict(z=3), 4])) == {'.y.0.z', '.y.1', '.only'}
+    assert differences(a, a) == set() and differences([1], [1, 2], '.l') == {'.l'}
+
+
+@pytest.mark.parametrize('name', [name for name in CONFIGS if is_ebv(name)])
+def test_only_the_head_differs_from_the_fc_twin(name):
+    found = differences(plain(load(name).to_dict()), plain(load(twin(name)).to_dict()))
+    model = {place for place in found if place.startswith('.model.')}
+    assert model and {place.rsplit('.', 1)[1] for place in model} <= HEAD_KEYS
+    assert all('head' in place for place in model)
+    # variables that a config file leaves behind, and that nothing reads
+    assert found - model <= {'.custom_imports', '.basis', '.cls_predictor_cfg', '.bbox_head'}
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_names_tell_the_head(name):
+    model = str(plain(load(name).model.to_dict()))
+    assert ("'EBV" in model) == is_ebv(name)
+    if is_ebv(name):
+        assert load(name).custom_imports == dict(imports=['ebv_mm'], allow_failed_imports=False)
