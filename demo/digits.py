@@ -13,9 +13,9 @@ CLASSES = tuple(str(digit) for digit in range(10))
 SCENE_SIZE = 96
 DIGITS_PER_SCENE = (3, 5)
 # Height of a pasted digit's 8 x 8 grid, in pixels.
-DIGIT_SIZE = (26, 40)
-CLUTTER_PER_SCENE = (3, 7)
-MIN_CONTRAST = 80
+DIGIT_SIZE = (30, 42)
+CLUTTER_PER_SCENE = (2, 5)
+MIN_CONTRAST = 100
 # Every digit keeps this many free pixels around its strokes, so that no two masks touch.
 MARGIN = 2
 
@@ -68,7 +68,7 @@ def make_scene(digits: Digits, rng: np.random.Generator) -> Scene:
         image = _paint(image, alpha, rng)
         taken |= cv2.dilate(mask.astype(np.uint8), np.ones((2 * MARGIN + 1,) * 2, np.uint8))
         instances.append(Instance(int(digits.labels[pick]), mask, int(digits.indices[pick])))
-    noise = rng.normal(0, rng.uniform(4, 12), image.shape)
+    noise = rng.normal(0, rng.uniform(3, 8), image.shape)
     return Scene(np.clip(image + noise, 0, 255).astype(np.uint8), instances)
 
 
@@ -88,11 +88,11 @@ def semantic_labels(scene: Scene) -> np.ndarray:
 
 def _background(rng: np.random.Generator) -> np.ndarray:
     """Smooth colours with lines and shapes in front of them, which are no digits."""
-    coarse = rng.uniform(20, 110) + rng.normal(0, 20, (5, 5, 3))
+    coarse = rng.uniform(20, 100) + rng.normal(0, 15, (5, 5, 3))
     image = cv2.resize(coarse.astype(np.float32), (SCENE_SIZE, SCENE_SIZE), interpolation=cv2.INTER_CUBIC)
     for _ in range(rng.integers(*CLUTTER_PER_SCENE, endpoint=True)):
         start, end = rng.integers(0, SCENE_SIZE, (2, 2)).tolist()
-        colour, thickness = rng.uniform(0, 200, 3).tolist(), int(rng.integers(1, 4))
+        colour, thickness = rng.uniform(0, 180, 3).tolist(), int(rng.integers(1, 4))
         shape = rng.integers(3)
         if shape == 0:
             cv2.line(image, start, end, colour, thickness, cv2.LINE_AA)
@@ -107,8 +107,8 @@ def _background(rng: np.random.Generator) -> np.ndarray:
 def _enlarge(digit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Enlarge an 8 x 8 digit, slightly rotated, slanted and stretched; returns its opacity, cropped to its strokes."""
     scale = rng.uniform(*DIGIT_SIZE) / 8
-    angle, slant = np.deg2rad(rng.uniform(-10, 10)), rng.uniform(-0.15, 0.15)
-    stretch = np.diag([rng.uniform(0.85, 1.15), 1])
+    angle, slant = np.deg2rad(rng.uniform(-8, 8)), rng.uniform(-0.1, 0.1)
+    stretch = np.diag([rng.uniform(0.9, 1.1), 1])
     rotate = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     linear = scale * rotate @ np.array([[1, slant], [0, 1]]) @ stretch
     size = int(14 * scale)

@@ -20,7 +20,9 @@ from digit_files import STAMP, ensure_datasets
 from mmengine.config import Config
 from rich.console import Console
 from rich.table import Table
-from training import Result, Training, TrainingError, train_all
+from training import DemoError, Result, Training, train_all
+
+from ebv_mm import load_basis
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = Path('demo/configs')
@@ -68,15 +70,15 @@ def main(argv: Optional[List[str]] = None) -> int:
     work_dir = args.work_dir.resolve()
     # The configs name their data relative to the clone.
     os.chdir(ROOT)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run(work_dir, args, console)
     except KeyboardInterrupt:
-        console.print('\nStopped. Finished models are kept: run it again to go on.')
+        console.print('Stopped. Finished models are kept: run it again to go on.')
         return INTERRUPTED
-    except (TrainingError, subprocess.CalledProcessError) as error:
-        console.print(f'[red]error:[/] {error}', markup=True)
+    except DemoError as error:
+        console.print(f'error: {error}', style='red')
         return 1
     finally:
         signal.signal(signal.SIGTERM, previous)
@@ -103,14 +105,15 @@ def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
         shutil.rmtree(DATA, ignore_errors=True)
     wrote = ensure_datasets(DATA)
     console.print(f'Data: {"made" if wrote else "found"} in {DATA.resolve()}')
-    for task in TASKS:
-        subprocess.run([sys.executable, 'tools/make_basis.py', str(task.config('EBV'))], check=True)
+    for path in make_bases():
+        basis = load_basis(path)
+        console.print(f'Basis: {path}, {basis.num_classes} vectors in R^{basis.dim}, min angle {basis.min_angle:.3f}')
 
     trainings = []
     for task in TASKS:
         for kind in KINDS:
             config = task.config(kind)
-            trainings.append(Training(config, work_dir / config.stem, stamp(config)))
+            trainings.append(Training(config, work_dir / config.stem, stamp(task, kind)))
     if args.fresh:
         for training in trainings:
             shutil.rmtree(training.folder, ignore_errors=True)
@@ -124,20 +127,32 @@ def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
     draw_pictures(results, work_dir)
     failures = too_low(results)
     for failure in failures:
-        console.print(f'[red]error:[/] {failure}', markup=True)
+        console.print(f'error: {failure}', style='red')
     console.print(
         f'{time.monotonic() - started:.0f} seconds in all. Results, pictures, logs and checkpoints: {work_dir}'
     )
     return 1 if failures else 0
 
 
-def stamp(config: Path) -> str:
-    """A checksum of all that a trained model depends on: its resolved config, the data, the basis, our code."""
-    cfg = Config.fromfile(config)
+def make_bases() -> List[str]:
+    """Make the bases that the configs name, where they are missing; returns their paths."""
+    paths = {}
+    for config in (task.config('EBV') for task in TASKS):
+        command = [sys.executable, 'tools/make_basis.py', str(config)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise DemoError(f'{" ".join(command)} failed (exit code {done.returncode}):\n{done.stdout}')
+        paths[Config.fromfile(config).basis] = None
+    return list(paths)
+
+
+def stamp(task: Task, kind: str) -> str:
+    """A checksum of what a model is trained from: the resolved config, the data, for EBV also the basis and our code."""
+    cfg = Config.fromfile(task.config(kind))
     digest = hashlib.sha256(json.dumps(cfg.to_dict(), sort_keys=True, default=str).encode())
-    files = [DATA / STAMP, *sorted(Path('ebv_mm').rglob('*.py'))]
-    if 'basis' in cfg:
-        files.append(Path(cfg.basis))
+    files = [DATA / STAMP]
+    if kind == 'EBV':
+        files += [Path(cfg.basis), Path('ebv_mm/layers.py'), *sorted(Path('ebv_mm', task.name).glob('*.py'))]
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()

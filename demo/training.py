@@ -18,6 +18,7 @@ POLL_SECONDS = 0.5
 # Where no terminal can redraw a line, print a new one this often.
 PLAIN_SECONDS = 15
 RESULT = 'result.json'
+TRAIN = 'tools/train.py'
 
 
 class Result(NamedTuple):
@@ -29,8 +30,8 @@ class Result(NamedTuple):
     checkpoint: str
 
 
-class TrainingError(RuntimeError):
-    """A training that failed; the message ends with what it printed last."""
+class DemoError(RuntimeError):
+    """A step of the demo failed; the message ends with what it printed last."""
 
 
 class Training:
@@ -60,7 +61,7 @@ class Training:
     def start(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        command = [sys.executable, 'tools/train.py', str(self.config), '--work-dir', str(self.folder)]
+        command = [sys.executable, TRAIN, str(self.config), '--work-dir', str(self.folder)]
         # One thread for each model: small models gain little from a second one, and every machine computes the same.
         environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'MKL_NUM_THREADS': '1'}
         with self.log.open('w') as log:
@@ -77,7 +78,7 @@ class Training:
         records = self.records()
         if code != 0 or not records or 'loss' in records[-1]:
             last = '\n'.join(self.log.read_text(errors='replace').splitlines()[-15:])
-            raise TrainingError(f'{self.name} failed (exit code {code}); the end of {self.log}:\n{last}')
+            raise DemoError(f'{self.name} failed (exit code {code}); the end of {self.log}:\n{last}')
         checkpoint = self.folder / (self.folder / 'last_checkpoint').read_text().strip()
         seconds = time.monotonic() - self.started
         result = Result(self.stamp, records[-1], round(seconds, 1), str(checkpoint))
@@ -176,5 +177,5 @@ class _Display:
         elif result is not None or time.monotonic() - self.printed.get(training.name, 0) > PLAIN_SECONDS:
             self.printed[training.name] = time.monotonic()
             elapsed = time.monotonic() - training.started
-            left = f', {elapsed / done * (training.total - done):.0f} s left' if 0 < done < training.total else ''
+            left = f', {losses[-1]["time"] * (training.total - done):.0f} s left' if 0 < done < training.total else ''
             self.console.print(f'{training.name}: {done}/{training.total}, {state}, {elapsed:.0f} s{left}')

@@ -1,4 +1,4 @@
 _base_ = './classification_fc.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
-basis = 'data/demo_bases/10x10.safetensors'
+basis = 'data/ebv/10x10.safetensors'
 model = dict(head=dict(type='EBVClsHead', basis=basis))

@@ -5,10 +5,11 @@ classes = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']
 max_iters = 200
 
 model = dict(
+    data_preprocessor=dict(mean=[128, 128, 128], std=[64, 64, 64]),
+    # A slim ResNet-18 that learns from scratch.
     backbone=dict(stem_channels=16, base_channels=16),
     head=dict(in_channels=128, topk=(1,)),
 )
-data_preprocessor = dict(num_classes=10, mean=[128, 128, 128], std=[64, 64, 64])
 
 train_pipeline = [
     dict(type='LoadImageFromFile'),

@@ -1,7 +1,7 @@
 _base_ = './segmentation_fc.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
-basis = 'data/demo_bases/11x11.safetensors'
+basis = 'data/ebv/11x11.safetensors'
 model = dict(
-    decode_head=dict(type='EBVDecodeHead', head='FCNHead', basis=basis),
+    decode_head=dict(type='EBVDecodeHead', head='UPerHead', basis=basis),
     auxiliary_head=dict(type='EBVDecodeHead', head='FCNHead', basis=basis),
 )

@@ -29,6 +29,7 @@ def test_an_interruption_leaves_no_half_data(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(digit_files, 'NUM_SCENES', {'train': 1, 'test': 1})
     monkeypatch.setattr(digit_files, 'write_scenes', interrupt)
     with pytest.raises(KeyboardInterrupt):
         digit_files.ensure_datasets(tmp_path / 'demo')
