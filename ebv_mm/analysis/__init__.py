@@ -1,0 +1,6 @@
+"""What a trained network looks like inside: how similar its layers are. Torch only; pictures are apart."""
+
+from .cka import MinibatchCKA, cka_of_hsic, gram_matrix, hsic
+from .features import choose_layers, layer_grams
+
+__all__ = ['MinibatchCKA', 'choose_layers', 'cka_of_hsic', 'gram_matrix', 'hsic', 'layer_grams']
