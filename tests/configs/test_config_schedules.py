@@ -2,6 +2,7 @@
 
 from math import cos, pi
 
+import mmengine.optim  # noqa: F401, registers the schedulers
 import pytest
 import torch
 from experiments import CONFIGS, load, plain
