@@ -7,6 +7,9 @@ PYTHON ?= $(or $(shell for python in python3.11 python3; do \
 # For example: make test ARGS='-k basis'
 ARGS ?=
 
+# Where bytecode is not written, each of the many processes of demo and tests would compile the hosts anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-slow lint format
 
 help:

@@ -292,9 +292,9 @@ def why_failed(text, what):
 
 def environment():
     """Return the environment for child processes: this machine's, without what would lead pip elsewhere."""
-    env = {key: value for key, value in os.environ.items() if key not in ('PYTHONPATH', 'PYTHONHOME')}
-    for key in ('PIP_TARGET', 'PIP_PREFIX', 'PIP_ROOT'):
-        env.pop(key, None)
+    # Without bytecode every later process would compile the hosts anew: the check at the end writes it.
+    elsewhere = ('PYTHONPATH', 'PYTHONHOME', 'PYTHONDONTWRITEBYTECODE', 'PIP_TARGET', 'PIP_PREFIX', 'PIP_ROOT')
+    env = {key: value for key, value in os.environ.items() if key not in elsewhere}
     SCRATCH.mkdir(exist_ok=True)
     env.update(
         PATH=f'{VENV / "bin"}{os.pathsep}{env.get("PATH", os.defpath)}',
