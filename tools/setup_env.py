@@ -53,9 +53,11 @@ else:
 open(sys.argv[1], 'w').write(f'{torch.__version__} {device}')
 """
 CHECK = """
-import cv2, mmdet, mmengine, mmpretrain, mmseg, torch, torchvision
+import cv2, mmdet.utils, mmpretrain.utils, mmseg.utils, torch
 from mmcv.ops import nms
 nms(torch.tensor([[0., 0., 1., 1.]]), torch.ones(1), 0.5)
+for host in (mmdet, mmpretrain, mmseg):
+    host.utils.register_all_modules(init_default_scope=False)
 """
 
 
