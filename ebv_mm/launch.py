@@ -40,15 +40,15 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read the config file and apply the common arguments, --cfg-options last but for --work-dir."""
+    """Read the config file and apply the common arguments."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = Config.fromfile(args.config)
+    if args.cfg_options is not None:
+        cfg.merge_from_dict(args.cfg_options)
     if cfg.get('default_scope') == 'mmpretrain':
         for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
             if cfg.get(name):
                 cfg[name] = ConfigDict({**_loader_defaults(cfg[name]), **cfg[name]})
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:

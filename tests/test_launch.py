@@ -70,6 +70,8 @@ def test_load_config(tmp_path):
     assert cfg.train_dataloader == dict(
         num_workers=4, pin_memory=False, persistent_workers=True, collate_fn=dict(type='default_collate')
     )
+    loader = load_config(arguments(file, cfg_options={'train_dataloader.num_workers': 0})).train_dataloader
+    assert not loader.persistent_workers  # which torch refuses without workers
     file.write_text("default_scope = 'mmdet'\ntrain_dataloader = dict(num_workers=0)\nwork_dir = 'there'\n")
     cfg = load_config(arguments(file))
     assert cfg.work_dir == 'there' and cfg.train_dataloader == dict(num_workers=0)
