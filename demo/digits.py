@@ -11,9 +11,9 @@ from sklearn.datasets import load_digits
 
 CLASSES = tuple(str(digit) for digit in range(10))
 SCENE_SIZE = 96
-DIGITS_PER_SCENE = (3, 5)
+DIGITS_PER_SCENE = (3, 4)
 # Height of a pasted digit's 8 x 8 grid, in pixels.
-DIGIT_SIZE = (30, 42)
+DIGIT_SIZE = (34, 46)
 CLUTTER_PER_SCENE = (2, 5)
 MIN_CONTRAST = 100
 # Every digit keeps this many free pixels around its strokes, so that no two masks touch.
@@ -114,8 +114,8 @@ def _enlarge(digit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     size = int(14 * scale)
     shift = size / 2 - linear @ np.array([3.5, 3.5])
     value = cv2.warpAffine(digit, np.column_stack([linear, shift]), (size, size), flags=cv2.INTER_CUBIC)
-    # Half-way up the pen's stroke is its edge; the steep ramp around it keeps the edge smooth but narrow.
-    alpha = np.clip((value - 0.5) * 2.5 + 0.5, 0, 1)
+    # The edge of a stroke is where it is 40 % black; the steep ramp around that keeps it smooth but narrow.
+    alpha = np.clip((value - 0.4) * 2.5 + 0.5, 0, 1)
     x, y, width, height = tight_box(alpha > 0.5)
     return alpha[y : y + height, x : x + width]
 

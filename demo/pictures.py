@@ -1,5 +1,8 @@
 """Pictures of what the models predict beside the truth, and of the angles between class vectors."""
 
+import warnings
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Dict, List, Sequence
 
@@ -26,7 +29,13 @@ MIN_SCORE = 0.5
 def predict(config: Path, checkpoint: str, indices: Sequence[int] = ()) -> List:
     """Run a trained model of any host on test images (on all of them, unless told which); returns data samples."""
     cfg = Config.fromfile(config)
-    with DefaultScope.overwrite_default_scope(cfg.default_scope), torch.no_grad():
+    with ExitStack() as stack:
+        stack.enter_context(DefaultScope.overwrite_default_scope(cfg.default_scope))
+        stack.enter_context(torch.no_grad())
+        # The hosts print and warn while they are built.
+        stack.enter_context(redirect_stdout(StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter('ignore')
         dataset = DATASETS.build(cfg.test_dataloader.dataset)
         model = MODELS.build(cfg.model).eval()
         load_checkpoint(model, checkpoint, map_location='cpu', logger='silent')
@@ -124,9 +133,11 @@ def _draw_instances(axis, image, labels, boxes, masks, scores=None) -> None:
         axis.add_patch(
             Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, ec=COLOURS[label], lw=1.5)
         )
+        # Above the box, or in it where the scene ends.
+        bottom_of_text = max(top - 1, 8)
         text = CLASSES[label] if scores is None else f'{CLASSES[label]} {100 * scores[i]:.0f}%'
         axis.text(
-            left, top - 1, text, color='white', fontsize=8, va='bottom', weight='bold', clip_on=True,
+            left, bottom_of_text, text, color='white', fontsize=8, va='bottom', weight='bold', clip_on=True,
             bbox=dict(facecolor=COLOURS[label], edgecolor='none', pad=0.8),
         )  # fmt: skip
     axis.imshow(image)

@@ -18,6 +18,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from digit_files import STAMP, ensure_datasets
 from mmengine.config import Config
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from training import DemoError, Result, Training, train_all
@@ -54,7 +55,7 @@ class Task(NamedTuple):
 
 
 TASKS = (
-    Task('classification', 'mmpretrain', 'head.fc', (Metric('top-1 accuracy', 'accuracy/top1', 1, 95),)),
+    Task('classification', 'mmpretrain', 'head.fc', (Metric('top-1', 'accuracy/top1', 1, 95),)),
     Task(
         'detection',
         'mmdet',
@@ -147,7 +148,7 @@ def make_bases() -> List[str]:
 
 
 def stamp(task: Task, kind: str) -> str:
-    """A checksum of what a model is trained from: the resolved config, the data, for EBV also the basis and our code."""
+    """A checksum of what a model is trained from: resolved config and data, for EBV also the basis and our code."""
     cfg = Config.fromfile(task.config(kind))
     digest = hashlib.sha256(json.dumps(cfg.to_dict(), sort_keys=True, default=str).encode())
     files = [DATA / STAMP]
@@ -160,17 +161,17 @@ def stamp(task: Task, kind: str) -> str:
 
 def comparison(results: Dict[Task, Dict[str, Result]]) -> Table:
     """One table, EBV against FC."""
-    table = Table(title='EBV against its FC twin, on test digits (per cent)')
+    table = Table(title='EBV against its FC twin, on test digits (per cent)', box=box.SIMPLE_HEAD)
     for column in ('host', 'task', 'metric'):
-        table.add_column(column)
-    for column in (*KINDS, 'EBV - FC', 'seconds EBV', 'seconds FC'):
-        table.add_column(column, justify='right')
+        table.add_column(column, no_wrap=True)
+    for column in (*KINDS, 'EBV - FC', 'seconds'):
+        table.add_column(column, justify='right', no_wrap=True)
     for task, pair in results.items():
         for i, metric in enumerate(task.metrics):
             ebv, fc = (value(pair[kind], metric) for kind in KINDS)
             names = (task.host, task.name) if i == 0 else ('', '')
-            seconds = [f'{pair[kind].seconds:.0f}' if i == 0 else '' for kind in KINDS]
-            table.add_row(*names, metric.title, f'{ebv:.1f}', f'{fc:.1f}', f'{ebv - fc:+.1f}', *seconds)
+            seconds = ' / '.join(f'{pair[kind].seconds:.0f}' for kind in KINDS) if i == 0 else ''
+            table.add_row(*names, metric.title, f'{ebv:.1f}', f'{fc:.1f}', f'{ebv - fc:+.1f}', seconds)
     return table
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from mmengine.config import Config
 from rich.console import Console
@@ -151,6 +151,8 @@ class _Display:
         )
         self.lines: Dict[str, int] = {}
         self.printed: Dict[str, float] = {}
+        # The first iteration seen and when: a pace without the seconds that importing a host takes.
+        self.first: Dict[str, Tuple[int, float]] = {}
 
     def __enter__(self) -> '_Display':
         self.progress.start()
@@ -177,5 +179,14 @@ class _Display:
         elif result is not None or time.monotonic() - self.printed.get(training.name, 0) > PLAIN_SECONDS:
             self.printed[training.name] = time.monotonic()
             elapsed = time.monotonic() - training.started
-            left = f', {losses[-1]["time"] * (training.total - done):.0f} s left' if 0 < done < training.total else ''
-            self.console.print(f'{training.name}: {done}/{training.total}, {state}, {elapsed:.0f} s{left}')
+            self.console.print(
+                f'{training.name}: {done}/{training.total}, {state}, {elapsed:.0f} s{self._left(training, done)}'
+            )
+
+    def _left(self, training: Training, done: int) -> str:
+        if not 0 < done < training.total:
+            return ''
+        first, since = self.first.setdefault(training.name, (done, time.monotonic()))
+        if done == first:
+            return ''
+        return f', {(time.monotonic() - since) / (done - first) * (training.total - done):.0f} s left'

@@ -52,9 +52,9 @@ test_dataloader = val_dataloader
 val_evaluator = dict(type='Accuracy', topk=(1,))
 test_evaluator = val_evaluator
 
-optim_wrapper = dict(optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05))
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=5e-4))
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=40),
-    dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=40, end=max_iters),
+    dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=20),
+    dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=20, end=max_iters),
 ]
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=max_iters, val_interval=max_iters)

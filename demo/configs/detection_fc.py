@@ -2,7 +2,7 @@ _base_ = ['mmdet::_base_/models/mask-rcnn_r50_fpn.py', './runtime.py']
 default_scope = 'mmdet'
 data_root = 'data/demo/scenes'
 metainfo = dict(classes=['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-max_iters = 300
+max_iters = 260
 
 model = dict(
     # A slim ResNet-18 that learns from scratch: nothing is frozen.
@@ -70,9 +70,9 @@ test_dataloader = val_dataloader
 val_evaluator = dict(type='CocoMetric', ann_file=f'{data_root}/test.json', metric=['bbox', 'segm'])
 test_evaluator = val_evaluator
 
-optim_wrapper = dict(optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05))
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4), clip_grad=dict(max_norm=10))
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=40),
-    dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=40, end=max_iters),
+    dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=20),
+    dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=20, end=max_iters),
 ]
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=max_iters, val_interval=max_iters)

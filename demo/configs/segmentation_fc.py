@@ -2,11 +2,11 @@ _base_ = ['mmseg::_base_/models/upernet_r50.py', './runtime.py']
 default_scope = 'mmseg'
 data_root = 'data/demo/scenes'
 metainfo = dict(classes=['background', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-max_iters = 550
+max_iters = 500
 
 norm_cfg = dict(type='BN', requires_grad=True)
 # Strokes cover a seventh of a scene; without this the background takes most of the gradient.
-class_weight = [0.2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+class_weight = [0.1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
 model = dict(
     data_preprocessor=dict(size=(96, 96)),
     # A slim ResNet-18 that learns from scratch, at most eight times coarser than the scene.
@@ -67,7 +67,7 @@ test_dataloader = val_dataloader
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator
 
-optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=5e-4))
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.15, momentum=0.9, weight_decay=5e-4))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=20),
     dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=20, end=max_iters),
