@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from .basis import Basis
-from .bounds import best_bound, smallest_dim
+from .bounds import best_bound, smallest_dim, welch_bound
 from .constructions import Offer, closed_forms, materialise
 from .measure import to_degrees
-from .solvers import algorithm1, default_steps, shaken, soft_maximum, tight_frame
+from .solvers import algorithm1, default_steps, shaken, soft_maximum, squared_hinge, tight_frame
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
@@ -19,6 +19,8 @@ SOLVERS = ('solver', 'polish', 'algorithm1')
 FEWEST_STEPS = 100
 # seen for 2 < N/d < 10: the solver comes to about bound * (1 + 0.042 N/d)
 SOLVER_EXCESS = 0.042
+# of a time limit, for levelling a random start
+HINGE_SHARE = 0.7
 # operations that two cores do in a second, to tell beforehand whether there is time for a solver
 WORK_PER_SECOND = 5e10
 ALPHA_TOLERANCE = 1e-6
@@ -109,6 +111,16 @@ def make_basis(
         steps = None if time_limit is not None else max(FEWEST_STEPS, default_steps(num_classes, dim) // len(starts))
         share = 1 / (len(starts) - number)
         rows = rows.to(device or 'cpu')
+        if start is None and num_classes > dim:
+            level = welch_bound(num_classes, dim) * (1 + SOLVER_EXCESS * num_classes / dim)
+            levelled, reached = squared_hinge(rows, min(level, 0.9), watch=watch, share=share * HINGE_SHARE)
+            if best is None or reached < best.coherence:
+                best = Basis(levelled, 'solver', seed)
+            if watch.over:
+                break
+            if time_limit is not None:
+                # what is left is too short to begin anew
+                rows, step_size = levelled, (0.03, 2e-4)
         vectors, _ = soft_maximum(rows, steps=steps, watch=watch, share=share, step_size=step_size)
         found = Basis(vectors, 'solver' if start is None else f'{start.method}+solver', seed)
         if best is None or found.coherence < best.coherence:

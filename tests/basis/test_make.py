@@ -17,7 +17,7 @@ from ebv_mm.basis import (
     extend_basis,
     make_basis,
 )
-from ebv_mm.basis.solvers import algorithm1, soft_maximum, tight_frame
+from ebv_mm.basis.solvers import algorithm1, soft_maximum, squared_hinge, tight_frame
 from ebv_mm.basis.watch import Watch
 
 TARGETS = {  # N, d: min angle
@@ -81,6 +81,14 @@ def test_solver_comes_close_to_the_bound(size, at_least):
         assert angle(vectors) == pytest.approx(math.degrees(math.acos(largest)), abs=1e-2)
         assert largest >= best_bound(*size) - 1e-6
     assert max(angle(vectors) for vectors, _ in found) >= at_least
+
+
+@pytest.mark.parametrize('size', [(60, 24), (100, 40), (120, 12)])
+def test_hinge_levels_a_random_frame(size):
+    start = tight_frame(*size)
+    vectors, largest = squared_hinge(start, 1.1 * best_bound(*size))
+    assert angle(vectors) == pytest.approx(math.degrees(math.acos(largest)), abs=1e-2)
+    assert best_bound(*size) - 1e-6 <= largest < 0.75 * coherence(start)
 
 
 def test_solver_by_name():

@@ -2,6 +2,7 @@
 
 from .algorithm1 import algorithm1
 from .soft_maximum import default_steps, soft_maximum
+from .squared_hinge import squared_hinge
 from .starts import shaken, tight_frame
 
-__all__ = ['algorithm1', 'default_steps', 'shaken', 'soft_maximum', 'tight_frame']
+__all__ = ['algorithm1', 'default_steps', 'shaken', 'soft_maximum', 'squared_hinge', 'tight_frame']

@@ -65,7 +65,7 @@ def soft_maximum(
     w = functional.normalize(start.float())
     best, best_cosine = w.clone(), math.inf
     velocity = torch.zeros_like(w)
-    cosines = _Cosines(w)
+    cosines = Cosines(w)
     reference, step, progress = None, 0, 0.0
     with _flushed_denormals():
         while progress < 1:
@@ -89,7 +89,7 @@ def soft_maximum(
     return best, best_cosine
 
 
-class _Cosines:
+class Cosines:
     """The cosines of all rows, some rows at a time, in two buffers that are used again and again."""
 
     def __init__(self, w: Tensor) -> None:

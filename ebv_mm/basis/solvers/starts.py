@@ -14,13 +14,14 @@ def random_rows(num_classes: int, dim: int, seed: int = 0) -> Tensor:
 def tight_frame(num_classes: int, dim: int, seed: int = 0, rounds: int = 10) -> Tensor:
     """Random unit rows that are nearly a tight frame, W^T W = (N/d) I, as every set that meets Welch's bound is.
 
-    Alternating projections: onto the tight frames (by the inverse square root of W^T W), onto the unit rows.
+    Alternating projections: onto the tight frames, onto the unit rows. Any square root of W^T W makes W tight, up to a
+    rotation of R^d that no cosine sees; Cholesky's costs least. N <= d rows are left as they are.
     """
     w = random_rows(num_classes, dim, seed).double()
-    for _ in range(rounds):
-        values, vectors = torch.linalg.eigh(w.T @ w)
-        w = functional.normalize(w @ (vectors * values.clamp_min(1e-12).rsqrt()) @ vectors.T)
-    return w.float()
+    for _ in range(rounds if num_classes > dim else 0):
+        root = torch.linalg.cholesky(w.T @ w)
+        w = functional.normalize(torch.linalg.solve_triangular(root, w.T, upper=False).T)
+    return w.float().contiguous()
 
 
 def shaken(vectors: Tensor, num_classes: int, noise: float, seed: int = 0) -> Tensor:
