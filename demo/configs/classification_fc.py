@@ -1,8 +1,8 @@
-_base_ = ['mmpretrain::_base_/models/resnet18_cifar.py', './runtime.py']
+_base_ = ['mmpretrain::_base_/models/resnet18_cifar.py', './common.py']
 default_scope = 'mmpretrain'
 data_root = 'data/demo/digits'
 classes = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']
-max_iters = 200
+max_iters = 300
 
 model = dict(
     data_preprocessor=dict(mean=[128, 128, 128], std=[64, 64, 64]),
@@ -52,7 +52,6 @@ test_dataloader = val_dataloader
 val_evaluator = dict(type='Accuracy', topk=(1,))
 test_evaluator = val_evaluator
 
-optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=5e-4))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=20),
     dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=20, end=max_iters),

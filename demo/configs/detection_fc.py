@@ -1,4 +1,4 @@
-_base_ = ['mmdet::_base_/models/mask-rcnn_r50_fpn.py', './runtime.py']
+_base_ = ['mmdet::_base_/models/mask-rcnn_r50_fpn.py', './common.py']
 default_scope = 'mmdet'
 data_root = 'data/demo/scenes'
 metainfo = dict(classes=['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
@@ -70,7 +70,7 @@ test_dataloader = val_dataloader
 val_evaluator = dict(type='CocoMetric', ann_file=f'{data_root}/test.json', metric=['bbox', 'segm'])
 test_evaluator = val_evaluator
 
-optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4), clip_grad=dict(max_norm=10))
+optim_wrapper = dict(optimizer=dict(lr=0.05, weight_decay=1e-4))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, by_epoch=False, end=20),
     dict(type='CosineAnnealingLR', eta_min=0, by_epoch=False, begin=20, end=max_iters),
