@@ -3,11 +3,21 @@
 from . import lazy
 from .basis import Basis, load_basis, make_basis, save_basis
 from .layers import EBVConv2d, EBVLinear
+from .losses import basis_cross_entropy, basis_topk
 
 __version__ = '0.1.0'
 
 # Without the lazy names: `from ebv_mm import *` must not import the hosts either.
-__all__ = ['Basis', 'EBVConv2d', 'EBVLinear', 'load_basis', 'make_basis', 'save_basis']
+__all__ = [
+    'Basis',
+    'EBVConv2d',
+    'EBVLinear',
+    'basis_cross_entropy',
+    'basis_topk',
+    'load_basis',
+    'make_basis',
+    'save_basis',
+]
 
 lazy.register()
 
