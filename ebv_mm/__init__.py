@@ -2,6 +2,7 @@
 
 from . import lazy
 from .basis import Basis, load_basis, make_basis, save_basis
+from .folding import fold
 from .layers import EBVConv2d, EBVLinear
 from .losses import basis_cross_entropy, basis_topk
 
@@ -14,6 +15,7 @@ __all__ = [
     'EBVLinear',
     'basis_cross_entropy',
     'basis_topk',
+    'fold',
     'load_basis',
     'make_basis',
     'save_basis',

@@ -102,8 +102,13 @@ def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
 
 def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
     r""":math:`v / (\lVert v \rVert \tau)`, whose products with the class vectors are the logits; zero for a zero v."""
+    return v * inverse_norm(v, tau, dim)
+
+
+def inverse_norm(v: Tensor, tau: float, dim: int = -1) -> Tensor:
+    r""":math:`1 / (\lVert v \rVert \tau)`, keeping the dimension; zero for a zero v, which has no direction."""
     norm = torch.linalg.vector_norm(v, dim=dim, keepdim=True)
-    return v * torch.where(norm > NORM_EPS, 1 / (norm.clamp_min(NORM_EPS) * tau), 0)
+    return torch.where(norm > NORM_EPS, 1 / (norm.clamp_min(NORM_EPS) * tau), 0)
 
 
 def working_dtype(*tensors: Tensor) -> torch.dtype:
