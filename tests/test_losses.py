@@ -12,6 +12,7 @@ from ebv_mm.basis import products as products_module
 BASES = {
     'dense': lambda: Basis(functional.normalize(torch.randn(300, 20, dtype=torch.float64), dim=1)),
     'orthonormal': lambda: make_basis(7, 9),
+    'unit vectors': lambda: make_basis(7, 9, structured=True),
     'kerdock': lambda: make_basis(270, 16 * 4, method='kerdock', structured=True),
     'all of kerdock': lambda: make_basis(144, 16, method='kerdock', structured=True),
     'gold': lambda: make_basis(700, 33, method='gold', structured=True),

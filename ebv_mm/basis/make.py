@@ -16,7 +16,7 @@ from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
 # closed forms whose frames have fast products
-STRUCTURED = ('kerdock', 'delsarte-goethals', 'gold', 'transversal', 'reed-solomon', 'packing')
+STRUCTURED = ('orthonormal', 'kerdock', 'delsarte-goethals', 'gold', 'transversal', 'reed-solomon', 'packing')
 SOLVERS = ('solver', 'polish', 'algorithm1')
 # below this many steps the solver does not get anywhere
 FEWEST_STEPS = 100

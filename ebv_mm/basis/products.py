@@ -138,6 +138,34 @@ class DenseProducts(Products):
         return DenseProducts(self.vectors.to(device, dtype))
 
 
+class UnitProducts(Products):
+    """Of the unit vectors: a cosine is a coordinate. With them EBV is l2-normalising the logits of a linear layer.
+
+    Args:
+        one: A tensor, which tells device and precision.
+    """
+
+    def __init__(self, num_classes: int, dim: int, one: Tensor) -> None:
+        super().__init__(num_classes, dim)
+        self.one = one
+
+    @property
+    def tables(self) -> Dict[str, Tensor]:
+        return dict(one=self.one)
+
+    def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
+        return UnitProducts(self.num_classes, self.dim, self.one.to(device, dtype))
+
+    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
+        return unit[:, start:stop].clone()
+
+    def combine(self, coefficients: Tensor, start: int) -> Tensor:
+        return functional.pad(coefficients, (start, self.dim - start - coefficients.shape[1]))
+
+    def rows(self, index: Tensor) -> Tensor:
+        return functional.one_hot(index, self.dim).to(self.one)
+
+
 class HadamardProducts(Products):
     r"""Of blocks of d = 2^n classes, each a pattern of signs times Sylvester's Hadamard matrix; then the unit vectors.
 
