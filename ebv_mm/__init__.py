@@ -2,12 +2,24 @@
 
 from . import lazy
 from .basis import Basis, load_basis, make_basis, save_basis
+from .folding import fold
 from .layers import EBVConv2d, EBVLinear
+from .losses import basis_cross_entropy, basis_topk
 
 __version__ = '0.1.0'
 
 # Without the lazy names: `from ebv_mm import *` must not import the hosts either.
-__all__ = ['Basis', 'EBVConv2d', 'EBVLinear', 'load_basis', 'make_basis', 'save_basis']
+__all__ = [
+    'Basis',
+    'EBVConv2d',
+    'EBVLinear',
+    'basis_cross_entropy',
+    'basis_topk',
+    'fold',
+    'load_basis',
+    'make_basis',
+    'save_basis',
+]
 
 lazy.register()
 

@@ -15,7 +15,18 @@ from mmengine.registry import MODELS
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .basis import Basis, BasisError, closed_form_basis, load_basis, make_command, size_in_name
+from .basis import (
+    Basis,
+    BasisError,
+    DenseProducts,
+    Products,
+    StructuredBasis,
+    closed_form_basis,
+    from_recipe,
+    load_basis,
+    make_command,
+    size_in_name,
+)
 
 BasisLike = Union[str, Path, dict, Basis]
 
@@ -25,11 +36,16 @@ SAME_BASIS_TOLERANCE = 1e-5
 
 
 class _FixedBasis(NamedTuple):
-    """A ``basis`` argument made concrete; ``missing`` is the error to raise while there are no vectors yet."""
+    """A ``basis`` argument made concrete; ``missing`` is the error to raise while there are no vectors yet.
 
-    vectors: Tensor
+    What a checkpoint stores is ``stored``: the vectors, or the recipe of structured ones.
+    """
+
+    stored: Tensor
     name: str
+    dim: int
     missing: Optional[str] = None
+    structure: Optional[Products] = None
 
 
 def _resolve(basis: BasisLike, num_classes: int) -> _FixedBasis:
@@ -54,7 +70,19 @@ def _resolve(basis: BasisLike, num_classes: int) -> _FixedBasis:
             f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs; '
             f'make one with: {make_command(num_classes, basis.dim)}'
         )
-    return _FixedBasis(basis.vectors[:num_classes].clone(), name)
+    if isinstance(basis, StructuredBasis):
+        basis = basis.first(num_classes)
+        return _FixedBasis(_encode(basis.recipe), name, basis.dim, structure=basis.products)
+    return _FixedBasis(basis.vectors[:num_classes].clone(), name, basis.dim)
+
+
+def _encode(recipe: str) -> Tensor:
+    """Bytes as float32, which survive whatever is done to buffers: broadcasts, averages over ranks, half precision."""
+    return torch.tensor(list(recipe.encode()), dtype=torch.float32)
+
+
+def _decode(stored: Tensor) -> str:
+    return bytes(stored.to('cpu', torch.uint8).tolist()).decode()
 
 
 def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
@@ -69,15 +97,53 @@ def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
     missing = f'basis {str(path)!r} does not exist, and no checkpoint has brought one; make it with: {command}'
     # A name that tells no size leaves d to the checkpoint; until then any d will do.
     dim = size[1] if size else num_classes
-    return _FixedBasis(torch.full((num_classes, dim), math.nan), f'basis {str(path)!r}', missing)
+    return _FixedBasis(torch.full((num_classes, dim), math.nan), f'basis {str(path)!r}', dim, missing)
 
 
-def _autocast_off(device_type: str) -> AbstractContextManager:
+def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
+    r""":math:`v / (\lVert v \rVert \tau)`, whose products with the class vectors are the logits; zero for a zero v."""
+    return v * inverse_norm(v, tau, dim)
+
+
+def inverse_norm(v: Tensor, tau: float, dim: int = -1) -> Tensor:
+    r""":math:`1 / (\lVert v \rVert \tau)`, keeping the dimension; zero for a zero v, which has no direction."""
+    norm = torch.linalg.vector_norm(v, dim=dim, keepdim=True)
+    return torch.where(norm > NORM_EPS, 1 / (norm.clamp_min(NORM_EPS) * tau), 0)
+
+
+def working_dtype(*tensors: Tensor) -> torch.dtype:
+    """At least float32: a cosine divided by a tau of 0.007 leaves float16 with errors of several tenths."""
+    return torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32
+
+
+def autocast_off(device_type: str) -> AbstractContextManager:
     """Switch autocast off on the device, where the device knows autocast at all."""
     try:
         return torch.autocast(device_type, enabled=False)
     except RuntimeError:
         return nullcontext()
+
+
+class _StructuredProduct(torch.autograd.Function):
+    """All cosines of a structured basis; the gradient goes to the embedding only, and no intermediate is kept."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor, products: Products) -> Tensor:
+        ctx.products = products
+        out = z.new_empty(len(z), products.num_classes)
+        for rows in products.row_chunks(len(z)):
+            for start, stop in products.class_blocks(rows.stop - rows.start):
+                out[rows, start:stop] = products.cosines(z[rows], start, stop)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        products = ctx.products
+        out = gradient.new_zeros(len(gradient), products.dim)
+        for rows in products.row_chunks(len(gradient)):
+            for start, stop in products.class_blocks(rows.stop - rows.start):
+                out[rows] += products.combine(gradient[rows, start:stop], start)
+        return out, None
 
 
 class _BasisClassifier:
@@ -95,29 +161,44 @@ class _BasisClassifier:
     def _fix(self, fixed: _FixedBasis, tau: float) -> None:
         if not (isinstance(tau, (int, float)) and 0 < tau < math.inf):
             raise ValueError(f'tau = {tau!r}, but the temperature must be a positive number; the paper uses 0.07')
-        self.register_buffer('basis', fixed.vectors)
+        self.register_buffer('basis', fixed.stored)
+        self.structure = fixed.structure
         self.basis_name = fixed.name
         self.missing = fixed.missing
         self.tau = tau
 
     @property
     def num_classes(self) -> int:
-        return self.basis.shape[0]
+        return self.basis.shape[0] if self.structure is None else self.structure.num_classes
 
     @property
     def dim(self) -> int:
-        return self.basis.shape[1]
+        return self.basis.shape[1] if self.structure is None else self.structure.dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    @property
+    def products(self) -> Products:
+        """Inner products with the class vectors, blockwise, dense or structured."""
+        return DenseProducts(self.basis) if self.structure is None else self.structure
+
+    def project(self, x: Tensor) -> Tensor:
+        """The embedding v = A x + b, in float32 at least."""
         if self.missing is not None:
             raise FileNotFoundError(self.missing)
-        dtype = torch.float64 if torch.float64 in (x.dtype, self.weight.dtype) else torch.float32
-        with _autocast_off(x.device.type):
+        dtype = working_dtype(x, self.weight)
+        with autocast_off(x.device.type):
             bias = None if self.bias is None else self.bias.to(dtype)
-            v = self._project(x.to(dtype), self.weight.to(dtype), bias)
-            norm = torch.linalg.vector_norm(v, dim=self._channel_dim, keepdim=True)
-            scale = torch.where(norm > NORM_EPS, 1 / (norm.clamp_min(NORM_EPS) * self.tau), 0)
-            return self._cosines(v * scale, self.basis.to(dtype))
+            return self._project(x.to(dtype), self.weight.to(dtype), bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        v = self.project(x)
+        with autocast_off(x.device.type):
+            z = scaled_direction(v, self.tau, self._channel_dim)
+            if self.structure is None:
+                return self._cosines(z, self.basis.to(v.dtype))
+            z = z.movedim(self._channel_dim, -1)
+            products = self.structure.to(v.device, v.dtype)
+            logits = _StructuredProduct.apply(z.reshape(-1, self.dim), products)
+            return logits.view(*z.shape[:-1], self.num_classes).movedim(-1, self._channel_dim)
 
     def _apply(self, fn, *args, **kwargs):
         """Move the basis with the module, but keep its precision: ``.half()`` would bend the angles."""
@@ -127,24 +208,54 @@ class _BasisClassifier:
             self.basis = exact.to(self.basis.device)
         return self
 
-    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs) -> None:
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) -> None:
         """Let the basis of a checkpoint win: the checkpoint's projection was trained against it."""
-        loaded = state_dict.get(f'{prefix}basis')
-        if loaded is not None and loaded.ndim == 2:
-            if self.missing is not None and loaded.shape[0] == self.num_classes:
+        key = f'{prefix}basis'
+        loaded = state_dict.get(key)
+        if loaded is not None:
+            if loaded.ndim == 1:
+                if not self._adopt_recipe(_decode(loaded), key):
+                    size = f'copying {_decode(loaded)}, the current model has {self.num_classes} x {self.dim}'
+                    errors.append(f'size mismatch for {key}: {size}.')
+                    state_dict = {**state_dict, key: self.basis}
+            elif self.missing is not None and loaded.shape[0] == self.num_classes:
                 self._resize(loaded.shape[1])
                 self.missing = None
-            elif loaded.shape == self.basis.shape:
-                self._warn_if_other(loaded, f'{prefix}basis')
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+            elif loaded.shape == (self.num_classes, self.dim):
+                self._adopt_matrix(loaded, key)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
 
-    def _warn_if_other(self, loaded: Tensor, key: str) -> None:
-        if not torch.allclose(loaded.to(self.basis), self.basis, rtol=0, atol=SAME_BASIS_TOLERANCE):
-            warnings.warn(
-                f"the checkpoint's {key!r} differs from the configured {self.basis_name}; the checkpoint's is used, "
-                'because its projection was trained against it',
-                stacklevel=2,
-            )
+    def _adopt_matrix(self, loaded: Tensor, key: str) -> None:
+        if self.structure is None:
+            same = torch.allclose(loaded.to(self.basis), self.basis, rtol=0, atol=SAME_BASIS_TOLERANCE)
+        else:
+            same = False
+            self.structure, self.basis = None, self.basis.new_empty(loaded.shape)
+        if not same:
+            self._warn_of_other(key)
+
+    def _adopt_recipe(self, recipe: str, key: str) -> bool:
+        """Make the basis of a recipe, verified, unless it has another size than the layer."""
+        if self.structure is not None and recipe == _decode(self.basis):
+            return True
+        basis = from_recipe(recipe)
+        if basis.num_classes != self.num_classes or (self.missing is None and basis.dim != self.dim):
+            return False
+        if self.missing is not None:
+            self._resize(basis.dim)
+            self.missing = None
+        else:
+            self._warn_of_other(key)
+        self.structure = basis.products
+        self.basis = _encode(recipe).to(self.basis.device)
+        return True
+
+    def _warn_of_other(self, key: str) -> None:
+        warnings.warn(
+            f"the checkpoint's {key!r} differs from the configured {self.basis_name}; the checkpoint's is used, "
+            'because its projection was trained against it',
+            stacklevel=2,
+        )
 
     def _resize(self, dim: int) -> None:
         for tensor in filter(torch.is_tensor, (self.weight, self.bias)):
@@ -164,7 +275,8 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         out_features: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
         bias: Whether the projection has a bias.
         basis: Path of a basis file; or a dict of arguments of :func:`~ebv_mm.basis.closed_form_basis`, such as
-            ``dict(num_classes=81, dim=81)``; or a :class:`~ebv_mm.basis.Basis`. Its first N vectors are used.
+            ``dict(num_classes=81, dim=81)``; or a :class:`~ebv_mm.basis.Basis`. Its first N vectors are used. With
+            ``structured=True`` in the dict the matrix is never made, and a checkpoint holds its recipe only.
         tau: Temperature.
 
     Shape:
@@ -189,7 +301,7 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         **factory_kwargs,
     ) -> None:
         fixed = _resolve(basis, out_features)
-        super().__init__(in_features, fixed.vectors.shape[1], bias, **factory_kwargs)
+        super().__init__(in_features, fixed.dim, bias, **factory_kwargs)
         self._fix(fixed, tau)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
@@ -229,7 +341,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         self, in_channels: int, out_channels: int, kernel_size, *args, basis: BasisLike, tau: float = 0.07, **kwargs
     ) -> None:
         fixed = _resolve(basis, out_channels)
-        super().__init__(in_channels, fixed.vectors.shape[1], kernel_size, *args, **kwargs)
+        super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
         self._fix(fixed, tau)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:

@@ -1,5 +1,6 @@
 """What a basis is: N unit vectors in R^d, and where they came from."""
 
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Optional
@@ -9,9 +10,11 @@ from torch import Tensor
 
 from .bounds import best_bound
 from .measure import coherence, mean_deviation, to_degrees
+from .products import DenseProducts, Products
 
 UNIT_TOLERANCE = 1e-3
 SPARE_BITS = 4
+RECIPE_VERSION = 1
 
 
 class BasisError(ValueError):
@@ -73,6 +76,68 @@ class Basis:
     def mean_deviation(self) -> float:
         """Mean over all pairs of |angle - 90|, in degrees."""
         return mean_deviation(self.vectors)
+
+    @property
+    def products(self) -> Products:
+        """Inner products with the vectors, blockwise."""
+        return DenseProducts(self.vectors)
+
+
+class StructuredBasis(Basis):
+    """A basis that is computed with, and stored, as its structure; ``vectors`` makes the matrix when it is asked for.
+
+    Made by ``make_basis(..., structured=True)``, in the natural coordinates of the closed form: a rotation would hide
+    the structure, and folds into the projection anyway.
+
+    Args:
+        products: The structure.
+        made_of: (num_classes, dim, method) of the call that made it. (It may be the first N of more vectors.)
+        known_coherence: By theorem.
+    """
+
+    def __init__(self, products: Products, made_of: tuple, known_coherence: float) -> None:
+        for name, value in dict(
+            products=products, made_of=made_of, method=made_of[2], seed=None, source='basis',
+            known_coherence=known_coherence,
+        ).items():  # fmt: skip
+            self.__dict__[name] = value  # the dataclass is frozen
+
+    products: Products = None
+
+    @property
+    def num_classes(self) -> int:
+        return self.products.num_classes
+
+    @property
+    def dim(self) -> int:
+        return self.products.dim
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        placed = self.products.to('cpu', torch.float32)
+        return torch.cat([placed.rows(index) for index in torch.arange(self.num_classes).split(4096)])
+
+    def first(self, num_classes: int) -> 'StructuredBasis':
+        """The first ``num_classes`` vectors."""
+        return StructuredBasis(self.products.first(num_classes), self.made_of, self.known_coherence)
+
+    @cached_property
+    def recipe(self) -> str:
+        """All that is needed to make it again, and a digest to tell that it is the same, as json."""
+        num_classes, dim, method = self.made_of
+        return json.dumps(
+            dict(
+                num_classes=num_classes,
+                dim=dim,
+                method=method,
+                first=self.num_classes,
+                sha256=self.products.digest(),
+                version=RECIPE_VERSION,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f'StructuredBasis(num_classes={self.num_classes}, dim={self.dim}, method={self.method!r})'
 
 
 def round_significant(vectors: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
 """Make a basis for N classes in R^d."""
 
+import json
 import math
 from typing import List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
 
-from .basis import Basis
+from .basis import RECIPE_VERSION, Basis, BasisError, StructuredBasis
 from .bounds import best_bound, smallest_dim, welch_bound
 from .constructions import Offer, closed_forms, materialise
 from .measure import to_degrees
@@ -14,6 +15,8 @@ from .solvers import algorithm1, default_steps, shaken, soft_maximum, squared_hi
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
+# closed forms whose frames have fast products
+STRUCTURED = ('orthonormal', 'kerdock', 'delsarte-goethals', 'gold', 'transversal', 'reed-solomon', 'packing')
 SOLVERS = ('solver', 'polish', 'algorithm1')
 # below this many steps the solver does not get anywhere
 FEWEST_STEPS = 100
@@ -26,15 +29,27 @@ WORK_PER_SECOND = 5e10
 ALPHA_TOLERANCE = 1e-6
 
 
-def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed: int = 0, rotate: bool = True) -> Basis:
+def closed_form_basis(
+    num_classes: int,
+    dim: int,
+    *,
+    method: str = 'auto',
+    seed: int = 0,
+    rotate: bool = True,
+    structured: bool = False,
+) -> Basis:
     """Make a basis without iteration: at once, and the same on every rank. Raises where no closed form exists.
 
     Args:
         method: One of the closed forms that exist for (N, d), 'auto' for the best of them.
         seed: Of the random rotation.
         rotate: False keeps the natural coordinates, in which most closed forms are sparse or signs.
+        structured: Never store the matrix, but the kilobytes that it is made of: see :class:`StructuredBasis`, whose
+            coordinates are the natural ones.
     """
     check_size(num_classes, dim)
+    if structured:
+        return structured_basis(num_classes, dim, method)
     offers = closed_forms(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:
@@ -45,6 +60,36 @@ def closed_form_basis(num_classes: int, dim: int, *, method: str = 'auto', seed:
             f'make a file with: {make_command(num_classes, dim)}, and give its path as the basis'
         )
     return from_offer(offer, num_classes, dim, seed=seed, rotate=rotate)
+
+
+def structured_basis(num_classes: int, dim: int, method: str = 'auto') -> StructuredBasis:
+    """The best closed form that has fast products."""
+    offers = [offer for offer in closed_forms(num_classes, dim) if offer.method in STRUCTURED]
+    # the unit vectors that may fill up a frame are no part of its structure
+    offers = [offer for offer in offers if offer.num_vectors >= num_classes]
+    offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
+    if offer is None:
+        names = ', '.join(repr(offer.method) for offer in offers)
+        raise ValueError(
+            f'there is no structured basis for num_classes = {num_classes}, dim = {dim}, method = {method!r} '
+            f'({"there are: " + names if names else "there is none"}); take a power of two as dim, or a dense one'
+        )
+    products = offer.build().products(num_classes, dim)
+    return StructuredBasis(products, (num_classes, dim, offer.method), offer.coherence)
+
+
+def from_recipe(recipe: str) -> StructuredBasis:
+    """Make the basis that ``StructuredBasis.recipe`` describes, and check that it is the same, bit by bit."""
+    wanted = json.loads(recipe)
+    if wanted['version'] != RECIPE_VERSION:
+        raise BasisError(f'the recipe {recipe} is of another version; use the ebv_mm that wrote it')
+    basis = structured_basis(wanted['num_classes'], wanted['dim'], wanted['method']).first(wanted['first'])
+    if basis.products.digest() != wanted['sha256']:
+        raise BasisError(
+            f'the recipe {recipe} gives another basis here (sha256 {basis.products.digest()}); use the ebv_mm that '
+            'wrote it'
+        )
+    return basis
 
 
 def from_offer(offer: Offer, num_classes: int, dim: int, *, seed: int = 0, rotate: bool = True) -> Basis:
@@ -62,6 +107,7 @@ def make_basis(
     time_limit: Optional[float] = None,
     device: Union[None, str, torch.device] = None,
     progress: Union[bool, Report] = False,
+    structured: bool = False,
 ) -> Basis:
     """Make N unit vectors in R^d whose largest |cosine| is as small as can be.
 
@@ -78,8 +124,13 @@ def make_basis(
         device: Where the solvers compute; default cpu.
         progress: True for a line on the terminal, or a function of (seconds, best coherence so far) whose true
             return value ends the solver with what it has.
+        structured: As in :func:`closed_form_basis`; with the method 'auto' or the name of a closed form.
     """
     check_size(num_classes, dim)
+    if structured:
+        if alpha is not None or method in SOLVERS:
+            raise ValueError('structured=True asks for a closed form; give no alpha and no solver with it')
+        return structured_basis(num_classes, dim, method)
     check_alpha(alpha, num_classes, dim)
     report = as_report(progress)
     bound = best_bound(num_classes, dim)

@@ -1,6 +1,6 @@
 """For mmpretrain: the head, and what the paper's experiments need beyond it."""
 
-from .datasets import INaturalist2018, LongTailCIFAR10, LongTailCIFAR100
+from .datasets import INaturalist2018, LongTailCIFAR10, LongTailCIFAR100, RandomImages
 from .head import EBVClsHead
 from .metric import StreamingAccuracy
 from .resnet import CIFARResNet
@@ -13,6 +13,7 @@ __all__ = [
     'LongTailCIFAR10',
     'LongTailCIFAR100',
     'PositionCrop',
+    'RandomImages',
     'ResizeCenterCrop',
     'StreamingAccuracy',
 ]

@@ -1,4 +1,4 @@
-"""Data sets with a long tail."""
+"""Data sets with a long tail, and one of noise."""
 
 import json
 from typing import List, Optional
@@ -91,3 +91,30 @@ class INaturalist2018(BaseDataset):
             dict(img_path=join(root, name[item['image_id']]), gt_label=label[item['category_id']])
             for item in content['annotations']
         ]
+
+
+@DATASETS.register_module()
+class RandomImages(BaseDataset):
+    """Images of noise with random labels, made when they are asked for: to try a model of any size without data.
+
+    Args:
+        num_images: How many.
+        num_classes: Labels are below this.
+        size: Edge of an image.
+        pipeline: Transforms, which find ``img`` loaded.
+        seed: Of all of it.
+    """
+
+    def __init__(self, num_images: int, num_classes: int, size: int = 32, *, pipeline=(), seed: int = 0) -> None:
+        self.num_images, self.num_classes, self.size, self.seed = num_images, num_classes, size, seed
+        super().__init__(ann_file='', metainfo=dict(classes=()), pipeline=pipeline)
+
+    def load_data_list(self) -> List[dict]:
+        labels = np.random.RandomState(self.seed).randint(self.num_classes, size=self.num_images)
+        return [dict(gt_label=int(label), img_path=f'noise {number}') for number, label in enumerate(labels)]
+
+    def get_data_info(self, idx: int) -> dict:
+        info = super().get_data_info(idx)
+        random = np.random.RandomState([self.seed, info['sample_idx']])
+        img = random.randint(256, size=(self.size, self.size, 3), dtype=np.uint8)
+        return dict(info, img=img, img_shape=img.shape[:2], ori_shape=img.shape[:2])

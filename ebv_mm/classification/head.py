@@ -1,9 +1,16 @@
-from typing import Optional
+from typing import List, Optional, Tuple
 
 from mmpretrain.models.heads import LinearClsHead
 from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+from torch import Tensor
 
 from ..layers import BasisLike, EBVLinear
+from ..losses import basis_topk
+from .streaming import StreamedLoss, smoothing_of
+
+# from so many classes on, the logits of a batch are what takes the memory
+MANY_CLASSES = 20_000
 
 
 @MODELS.register_module()
@@ -14,6 +21,11 @@ class EBVClsHead(LinearClsHead):
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
         basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
+        streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
+            classes and the loss is one that can be (cross-entropy, label smoothing; no ``cal_acc``).
+        predict_topk: Predict only so many best classes, as ``top_classes`` and ``top_scores`` for
+            :class:`~ebv_mm.classification.StreamingAccuracy`, without the B x N scores. None: the scores of all, as
+            the host does.
         init_cfg: Defaults to None, which leaves ``fc`` at torch's own initialisation, as in the authors' runs.
         kwargs: The other arguments of ``LinearClsHead``.
     """
@@ -25,6 +37,8 @@ class EBVClsHead(LinearClsHead):
         *,
         basis: BasisLike,
         tau: float = 0.07,
+        streaming: Optional[bool] = None,
+        predict_topk: Optional[int] = None,
         init_cfg: Optional[dict] = None,
         **kwargs,
     ) -> None:
@@ -32,3 +46,31 @@ class EBVClsHead(LinearClsHead):
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
         self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau)
+        self.predict_topk = predict_topk
+        possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
+        if streaming and not possible:
+            raise ValueError(
+                f'streaming=True, but {self.loss_module} with cal_acc={self.cal_acc} needs all logits; use '
+                "CrossEntropyLoss or LabelSmoothLoss with reduction 'mean', and no cal_acc"
+            )
+        self.streaming = possible and num_classes >= MANY_CLASSES if streaming is None else streaming
+        if self.streaming:
+            self.loss_module = StreamedLoss(self.loss_module)
+
+    def loss(self, feats: Tuple[Tensor], data_samples: List[DataSample], **kwargs) -> dict:
+        if not self.streaming:
+            return super().loss(feats, data_samples, **kwargs)
+        embedding = self.fc.project(self.pre_logits(feats))
+        return self._get_loss(embedding, data_samples, classifier=self.fc, **kwargs)
+
+    def predict(self, feats: Tuple[Tensor], data_samples: Optional[List[DataSample]] = None) -> List[DataSample]:
+        if self.predict_topk is None:
+            return super().predict(feats, data_samples)
+        embedding = self.fc.project(self.pre_logits(feats))
+        best = basis_topk(embedding, self.predict_topk, self.fc.products, self.fc.tau)
+        samples = [sample or DataSample() for sample in data_samples or [None] * len(embedding)]
+        for sample, scores, classes in zip(samples, *best):
+            sample.set_pred_label(classes[:1])
+            sample.set_field(scores, 'top_scores')
+            sample.set_field(classes, 'top_classes')
+        return samples

@@ -6,8 +6,10 @@ from typing import Callable, Iterator
 import torch
 from torch import Tensor
 
+from ..basis import round_significant
 from ..fields import Field, field, prime_powers
 from ..hadamard import num_sign_patterns, sign_patterns
+from ..products import DesignProducts
 from .frame import Frame, Offer
 
 
@@ -40,6 +42,10 @@ class Design(Frame):
         coordinates = self.supports(torch.arange(first, int(support[-1]) + 1))
         out = torch.zeros(stop - start, self.dim, dtype=torch.float64)
         return out.scatter_(1, coordinates[support - first], self.patterns[pattern])
+
+    def products(self, num_classes: int, dim: int) -> DesignProducts:
+        supports = self.supports(torch.arange(-(-num_classes // len(self.patterns)))).to(torch.int32)
+        return DesignProducts(supports, round_significant(self.patterns.float()), num_classes, dim)
 
 
 def polynomial_supports(f: Field, size: int, first_values: int, degree: int) -> Callable[[Tensor], Tensor]:

@@ -5,6 +5,7 @@ from typing import Iterator
 import torch
 from torch import Tensor
 
+from ..products import UnitProducts
 from .frame import Frame, Offer
 
 
@@ -18,6 +19,9 @@ class Orthonormal(Frame):
         out = torch.zeros(stop - start, self.dim, dtype=torch.float64)
         out.diagonal(start).fill_(1)
         return out
+
+    def products(self, num_classes: int, dim: int) -> UnitProducts:
+        return UnitProducts(num_classes, dim, torch.ones(1))
 
 
 class Simplex(Frame):

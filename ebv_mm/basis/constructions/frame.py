@@ -6,6 +6,7 @@ from typing import Callable
 import torch
 from torch import Tensor
 
+from ..products import Products
 from ..rotation import BLOCK_ENTRIES, Rotation
 
 
@@ -24,6 +25,10 @@ class Frame:
     def rows(self, start: int, stop: int) -> Tensor:
         """Vectors ``start`` to ``stop``, float64."""
         raise NotImplementedError
+
+    def products(self, num_classes: int, dim: int) -> Products:
+        """Fast products with the first N vectors, in R^d; of structured frames only."""
+        raise NotImplementedError(f'{type(self).__name__} has no fast products')
 
 
 class DenseFrame(Frame):

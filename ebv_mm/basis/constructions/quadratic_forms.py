@@ -6,7 +6,9 @@ from typing import Iterator
 import torch
 from torch import Tensor
 
+from ..basis import round_significant
 from ..fields import field
+from ..products import HadamardProducts
 from .conference import sylvester_rows
 from .frame import Frame, Offer
 
@@ -45,6 +47,12 @@ class QuadraticForms(Frame):
             else:
                 parts.append(torch.nn.functional.one_hot(index, self.dim).double())
         return torch.cat(parts)
+
+    def products(self, num_classes: int, dim: int) -> HadamardProducts:
+        needed = min(-(-num_classes // self.dim), self.num_forms)
+        signs = torch.stack([self.signs(a).to(torch.int8) for a in range(needed)])
+        scale = round_significant(torch.tensor([1 / math.sqrt(self.dim)], dtype=torch.float32)).item()
+        return HadamardProducts(signs, num_classes, dim, scale)
 
 
 class DelsarteGoethals(QuadraticForms):

@@ -1,0 +1,81 @@
+"""Deployment: projection and dense basis as one plain layer."""
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+from .layers import EBVConv2d, EBVLinear, inverse_norm
+
+
+def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
+    r"""A copy of a model in which every ``EBVLinear`` and ``EBVConv2d`` is one ordinary layer.
+
+    Without the norm the layer is an ``nn.Linear`` or ``nn.Conv2d`` of :math:`W A x + W b`: every exporter and runtime
+    knows it, and the largest output and all signs are those of the logits, hence the predicted class, and the mask at
+    threshold 0.5. Their size is not, so softmax scores (as boxes are filtered and ranked by) need ``keep_norm``:
+    the layer then has d more outputs, :math:`v = A x + b`, whose norm turns the others into the logits.
+
+    Args:
+        model: Any module, such as a whole detector, or a layer by itself.
+        keep_norm: Whether the logits must be the same, and not only their order.
+    """
+    model = deepcopy(model)
+    if isinstance(model, (EBVLinear, EBVConv2d)):
+        return _folded(model, keep_norm)
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, (EBVLinear, EBVConv2d)):
+                setattr(parent, name, _folded(child, keep_norm))
+    return model
+
+
+class _KeepsNorm:
+    """The first ``num_classes`` outputs, over the norm of the others and over tau."""
+
+    channel_dim: int
+    num_classes: int
+    tau: float
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = super().forward(x)
+        sizes = [self.num_classes, out.shape[self.channel_dim] - self.num_classes]
+        products, v = out.split(sizes, self.channel_dim)
+        return products * inverse_norm(v, self.tau, self.channel_dim)
+
+
+class FoldedLinear(_KeepsNorm, nn.Linear):
+    channel_dim = -1
+
+
+class FoldedConv2d(_KeepsNorm, nn.Conv2d):
+    channel_dim = -3
+
+
+@torch.no_grad()
+def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
+    if layer.missing is not None:
+        raise FileNotFoundError(layer.missing)
+    if layer.structure is not None:
+        raise TypeError(
+            f'{layer} has a structured basis, which is faster than the matrix that folding would make; deploy it as it '
+            'is, or train with a dense basis'
+        )
+    matrix = layer.basis.double()
+    if keep_norm:
+        matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])
+    if isinstance(layer, nn.Linear):
+        kind = FoldedLinear if keep_norm else nn.Linear
+        out = kind(layer.in_features, len(matrix), layer.bias is not None)
+    else:
+        kind = FoldedConv2d if keep_norm else nn.Conv2d
+        sizes = (layer.in_channels, len(matrix), layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+        out = kind(*sizes, bias=layer.bias is not None, padding_mode=layer.padding_mode)
+    if layer.weight.shape[1:] != out.weight.shape[1:]:
+        raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
+    out = out.to(layer.weight.device, layer.weight.dtype)
+    out.weight.copy_(torch.tensordot(matrix, layer.weight.double(), 1))
+    if layer.bias is not None:
+        out.bias.copy_(matrix @ layer.bias.double())
+    out.num_classes, out.tau = layer.num_classes, layer.tau
+    return out.train(layer.training)

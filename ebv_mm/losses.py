@@ -1,0 +1,291 @@
+r"""Cross-entropy and prediction against a fixed basis, without the B x N logits.
+
+Shapes: B embeddings, N classes, d dimensions, K of the classes named by a target.
+"""
+
+from functools import lru_cache
+from typing import Callable, List, NamedTuple, Optional, Tuple, Union
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .basis import Basis, DenseProducts, Products
+from .layers import autocast_off, scaled_direction, working_dtype
+
+AnyBasis = Union[Basis, Products, Tensor]
+Target = Union[Tensor, Tuple[Tensor, Tensor]]
+
+# a (B, N) target with at most this many classes in each row is read as those few: mixup and cutmix have two
+FEW = 8
+
+
+class _Target(NamedTuple):
+    r"""Coefficients :math:`c_{ik}` of the loss :math:`\sum_k c_{ik} (\log \sum_j \exp z_{ij} - z_{ik})`.
+
+    They are ``shares`` at ``classes``, plus ``dense`` times the class weights, plus ``smooth`` times the class weights.
+    """
+
+    classes: Tensor  # (B, K)
+    shares: Tensor  # (B, K)
+    smooth: Tensor  # (B,)
+    dense: Optional[Tensor]  # (B, N), not scaled by the weights
+    weight: Optional[Tensor]  # (N,)
+
+
+def basis_cross_entropy(
+    embedding: Tensor,
+    target: Target,
+    basis: AnyBasis,
+    tau: float = 0.07,
+    *,
+    label_smoothing: float = 0.0,
+    weight: Optional[Tensor] = None,
+    ignore_index: int = -100,
+    reduction: str = 'mean',
+) -> Tensor:
+    r"""``F.cross_entropy`` of the logits :math:`\langle v / \lVert v \rVert, w_k \rangle / \tau`, never holding all.
+
+    One pass over blocks of classes keeps, as M. Milakov and N. Gimelshein (Online normalizer calculation for softmax,
+    2018) do, the maximum and the sum of exponentials so far, and with them :math:`\sum_k p_k w_k`, which is all that
+    the gradient with respect to the embedding needs; the basis is fixed and has none. A dense basis takes the same
+    products as the dense loss, but its logits never leave the cache; a structured one has far cheaper products.
+
+    Args:
+        embedding: (B, d), the output v of the projection, not normalised.
+        target: Class indices (B,); or shares of all classes (B, N); or shares of K classes each, as a pair (classes
+            (B, K), shares (B, K)). Targets get no gradient.
+        basis: A :class:`~ebv_mm.basis.Basis`, dense or structured; its ``products``; or an (N, d) matrix.
+        tau: Temperature.
+        label_smoothing, weight, ignore_index, reduction: As in ``torch.nn.functional.cross_entropy``.
+
+    Returns:
+        The loss in float32, or float64 for a float64 embedding; (B,) for the reduction 'none'.
+
+    Example:
+        >>> basis = make_basis(2000, 64, method='kerdock', structured=True)
+        >>> basis_cross_entropy(torch.randn(4, 64), torch.tensor([0, 1, 2, 1999]), basis).shape
+        torch.Size([])
+    """
+    if reduction not in ('none', 'mean', 'sum'):
+        raise ValueError(f"reduction = {reduction!r} is unknown; choose from 'none', 'mean', 'sum'")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f'label_smoothing = {label_smoothing!r}, but it is a share; give a number from 0 to 1')
+    dtype = working_dtype(embedding)
+    products = _products(basis, embedding, dtype)
+    with autocast_off(embedding.device.type):
+        z = scaled_direction(embedding.to(dtype), tau)
+        coefficients, divisor = _read_target(target, products, dtype, label_smoothing, weight, ignore_index)
+        losses = _streamed()(z, products, *coefficients)
+        if reduction == 'none':
+            return losses
+        return losses.sum() if reduction == 'sum' else losses.sum() / divisor
+
+
+def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) -> Tuple[Tensor, Tensor]:
+    """The k largest softmax probabilities (B, k) and their classes (B, k), best first, over blocks of classes."""
+    dtype = working_dtype(embedding)
+    products = _products(basis, embedding, dtype)
+    if not 1 <= k <= products.num_classes:
+        raise ValueError(f'k = {k}, but there are {products.num_classes} classes; give a number from 1 to that')
+    with torch.no_grad(), autocast_off(embedding.device.type):
+        z = scaled_direction(embedding.to(dtype), tau)
+        parts = [_topk(z[rows], k, products) for rows in products.row_chunks(len(z))]
+    if not parts:
+        return z.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=z.device)
+    return torch.cat([scores for scores, _ in parts]), torch.cat([classes for _, classes in parts])
+
+
+def _topk(z: Tensor, k: int, products: Products) -> Tuple[Tensor, Tensor]:
+    best, classes = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.int64, device=z.device)
+    softmax = _OnlineSoftmax(z)
+    for start, stop in products.class_blocks(len(z)):
+        logits = products.cosines(z, start, stop)
+        values, places = logits.topk(min(k, stop - start), 1)
+        values, places = torch.cat([best, values], 1), torch.cat([classes, places + start], 1)
+        best, order = values.topk(min(k, values.shape[1]), 1)
+        classes = places.gather(1, order)
+        softmax.add(logits)
+    return (best - softmax.log_sum()[:, None]).exp().to(z.dtype), classes
+
+
+class _OnlineSoftmax:
+    """Maximum and sum of exponentials of logits that come in blocks; one for each row."""
+
+    def __init__(self, z: Tensor) -> None:
+        self.maximum = z.new_full((len(z),), -torch.inf)
+        self.total = z.new_zeros(len(z))
+
+    def add(self, logits: Tensor) -> Tensor:
+        """Turn a block into exponentials relative to the new maximum, in place; return by what the old ones shrink."""
+        maximum = torch.maximum(self.maximum, logits.amax(1))
+        shrink = (self.maximum - maximum).exp_()
+        logits.sub_(maximum[:, None]).exp_()
+        self.total.mul_(shrink).add_(logits.sum(1))
+        self.maximum = maximum
+        return shrink
+
+    def log_sum(self) -> Tensor:
+        """In float64, so that a small loss at large logits is not lost in their difference."""
+        return self.maximum.double() + self.total.double().log()
+
+
+class _Streamed(torch.autograd.Function):
+    """Losses (B,) of logits that are blocks of products with z; their gradient is made in the same pass."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor, products: Products, *coefficients) -> Tensor:
+        target = _Target(*coefficients)
+        needs_gradient = ctx.needs_input_grad[0]
+        losses = z.new_empty(len(z))
+        gradient = torch.empty_like(z) if needs_gradient else None
+        everyone = _weighted_sum(products, target.weight, z) if bool(target.smooth.any()) else None
+        for rows in products.row_chunks(len(z)):
+            part = _Target(*(_rows(item, rows) for item in target[:4]), target.weight)
+            losses[rows], grad = _loss_of_rows(z[rows], products, part, everyone, needs_gradient)
+            if needs_gradient:
+                gradient[rows] = grad
+        ctx.save_for_backward(gradient)
+        return losses
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_losses: Tensor):
+        (gradient,) = ctx.saved_tensors
+        return (gradient * grad_losses[:, None], *[None] * (1 + len(_Target._fields)))
+
+
+def _apply_streamed(z: Tensor, products: Products, *coefficients) -> Tensor:
+    return _Streamed.apply(z, products, *coefficients)
+
+
+@lru_cache(maxsize=None)
+def _streamed() -> Callable[..., Tensor]:
+    """Keep torch.compile out: it would unroll the loops over blocks, which hold nothing that it could fuse."""
+    compiler = getattr(torch, 'compiler', None)
+    return _apply_streamed if compiler is None else compiler.disable(_apply_streamed)
+
+
+def _loss_of_rows(z: Tensor, products: Products, target: _Target, everyone: Optional[Tensor], needs_gradient: bool):
+    """Losses of some rows, and the gradient with respect to them."""
+    softmax = _OnlineSoftmax(z)
+    # in float64 for the reason of `log_sum`; there is one number for each row
+    picked = torch.zeros(len(z), dtype=torch.float64, device=z.device)
+    total = target.shares.sum(1, dtype=torch.float64)
+    mean = torch.zeros_like(z) if needs_gradient else None  # sum_k exp(z_k - maximum) w_k
+    named = (
+        products.rows(target.classes.flatten()).view(*target.classes.shape, products.dim) if needs_gradient else None
+    )
+    wanted = torch.einsum('bkd,bk->bd', named, target.shares) if needs_gradient else None  # sum_k c_k w_k
+    if everyone is not None:
+        weights = products.num_classes if target.weight is None else target.weight.sum(dtype=torch.float64)
+        total += target.smooth * weights
+        picked += (z @ everyone) * target.smooth
+        if needs_gradient:
+            wanted += target.smooth[:, None] * everyone
+    for start, stop in products.class_blocks(len(z)):
+        logits = products.cosines(z, start, stop)
+        places = target.classes - start
+        values = logits.gather(1, places.clamp(0, stop - start - 1))
+        picked += torch.where((places >= 0) & (places < stop - start), values * target.shares, 0).sum(1)
+        if target.dense is not None:
+            shares = target.dense[:, start:stop].to(z.dtype)
+            if target.weight is not None:
+                shares = shares * target.weight[start:stop]
+            picked += (shares * logits).sum(1)
+            total += shares.sum(1)
+            if needs_gradient:
+                wanted += products.combine(shares, start)
+        shrink = softmax.add(logits)
+        if needs_gradient:
+            mean.mul_(shrink[:, None]).add_(products.combine(logits, start))
+    losses = (total * softmax.log_sum() - picked).to(z.dtype)
+    if needs_gradient:
+        mean.mul_((total / softmax.total).to(z.dtype)[:, None]).sub_(wanted)
+    return losses, mean
+
+
+def _rows(item: Optional[Tensor], rows: slice) -> Optional[Tensor]:
+    return None if item is None else item[rows]
+
+
+def _weighted_sum(products: Products, weight: Optional[Tensor], like: Tensor) -> Tensor:
+    """The sum (d,) of all class vectors, each times its weight."""
+    weight = like.new_ones(products.num_classes) if weight is None else weight
+    return sum(products.combine(weight[None, start:stop], start)[0] for start, stop in products.class_blocks(1))
+
+
+def _products(basis: AnyBasis, embedding: Tensor, dtype: torch.dtype) -> Products:
+    if isinstance(basis, Tensor):
+        basis = DenseProducts(basis.detach())
+    products = basis if isinstance(basis, Products) else basis.products
+    if embedding.ndim != 2 or embedding.shape[1] != products.dim:
+        raise ValueError(
+            f'embedding has shape {tuple(embedding.shape)}, but the basis needs (B, {products.dim}); give the output '
+            'of the projection'
+        )
+    return products.to(embedding.device, dtype)
+
+
+def _read_target(
+    target: Target,
+    products: Products,
+    dtype: torch.dtype,
+    label_smoothing: float,
+    weight: Optional[Tensor],
+    ignore_index: int,
+) -> Tuple[_Target, Union[int, Tensor]]:
+    """The coefficients, and what the reduction 'mean' divides by."""
+    num_classes = products.num_classes
+    weight = None if weight is None else weight.detach().to(products.device, dtype)
+    if weight is not None and weight.shape != (num_classes,):
+        raise ValueError(f'weight has shape {tuple(weight.shape)}, but there are {num_classes} classes; give one each')
+    dense = None
+    if isinstance(target, Tensor) and target.ndim == 1:
+        known = target != ignore_index
+        classes = torch.where(known, target, 0)[:, None]
+        shares = known[:, None].to(dtype)
+        divisor = (shares[:, 0] if weight is None else shares[:, 0] * weight[classes[:, 0]]).sum()
+        smooth = shares[:, 0] * (label_smoothing / num_classes)
+    else:
+        if isinstance(target, Tensor):
+            classes, shares, dense = _few_or_dense(target.detach(), num_classes, dtype)
+        else:
+            classes, shares = target[0], target[1].detach().to(dtype)
+        divisor = len(classes)
+        smooth = shares.new_full((len(classes),), label_smoothing / num_classes)
+    if classes.numel() and classes.device.type == 'cpu' and not 0 <= classes.min() <= classes.max() < num_classes:
+        raise IndexError(f'a target is outside of the classes 0 ... {num_classes - 1}; check the labels')
+    shares = shares * (1 - label_smoothing)
+    if weight is not None:
+        shares = shares * weight[classes]
+    if dense is not None and label_smoothing:
+        dense = dense * (1 - label_smoothing)
+    return _Target(classes, shares, smooth, dense, weight), divisor
+
+
+def _few_or_dense(target: Tensor, num_classes: int, dtype: torch.dtype) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+    """(classes, shares, None) of a (B, N) target where each row has few classes; else (none, none, target)."""
+    if target.shape[1:] != (num_classes,) or not target.is_floating_point():
+        raise ValueError(
+            f'target has shape {tuple(target.shape)} and dtype {target.dtype}, but there are {num_classes} classes; '
+            f'give indices (B,), shares (B, {num_classes}), or a pair of both for few classes (B, K)'
+        )
+    found: List[
+        Tensor
+    ] = []  # (row, class) of the shares that are not zero; some rows at a time, to hold no mask of all
+    step = max(1, (1 << 22) // num_classes)
+    for start in range(0, len(target), step):
+        part = target[start : start + step]
+        if int(torch.count_nonzero(part)) > FEW * len(part):
+            none = target.new_zeros(len(target), 0, dtype=torch.int64)
+            return none, none.to(dtype), target
+        found.append(part.nonzero() + torch.tensor([start, 0], device=target.device))
+    row, column = torch.cat(found).T if found else target.new_empty(2, 0, dtype=torch.int64)
+    counts = torch.bincount(row, minlength=len(target))
+    place = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
+    classes = target.new_zeros(len(target), int(counts.max()) if len(counts) else 0, dtype=torch.int64)
+    shares = torch.zeros(classes.shape, dtype=dtype, device=target.device)
+    classes[row, place] = column
+    shares[row, place] = target[row, column].to(dtype)
+    return classes, shares, None

@@ -1,0 +1,69 @@
+"""Folded models predict what the models before predicted, for every layer and head."""
+
+import copy
+
+import pytest
+import torch
+from cases import CASES
+from torch import nn
+
+from ebv_mm import EBVConv2d, EBVLinear, fold
+
+ALL = pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
+
+
+@pytest.fixture
+def outputs(basis_file):
+    """Logits of a case's classifier, before and after folding, on the same inputs."""
+
+    def run(case, keep_norm):
+        module = case.build(basis_file(9, 9)).eval()
+        folded = fold(module, keep_norm=keep_norm)
+        assert isinstance(case.layer(module), (EBVLinear, EBVConv2d))
+        assert not any(isinstance(part, (EBVLinear, EBVConv2d)) for part in folded.modules())
+        logits = []
+        for model in (module, folded):
+            torch.manual_seed(1)
+            logits.append(case.run(model, 3)[1].detach())
+        return case, folded, logits
+
+    return run
+
+
+@ALL
+def test_a_plain_layer_has_the_same_argmax_and_signs(case, outputs):
+    case, folded, (before, after) = outputs(case, keep_norm=False)
+    assert type(case.layer(folded)) in (nn.Linear, nn.Conv2d)
+    assert torch.equal(before.argmax(1), after.argmax(1))
+    assert torch.equal(before > 0, after > 0)
+
+
+@ALL
+def test_with_the_norm_kept_the_logits_are_the_same(case, outputs):
+    _, _, (before, after) = outputs(case, keep_norm=True)
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize('bias', [False, True])
+@pytest.mark.parametrize('keep_norm', [False, True])
+def test_other_kernels_and_no_bias(bias, keep_norm):
+    layer = EBVConv2d(3, 5, 3, stride=2, padding=1, bias=bias, basis=dict(num_classes=5, dim=8))
+    x, folded = torch.randn(2, 3, 9, 8), fold(layer, keep_norm=keep_norm)
+    assert torch.equal(folded(x).argmax(1), layer(x).argmax(1))
+    if keep_norm:
+        torch.testing.assert_close(folded(x), layer(x), rtol=1e-4, atol=1e-4)
+
+
+def test_the_model_itself_is_left_alone():
+    model = nn.Sequential(nn.ReLU(), EBVLinear(4, 5, basis=dict(num_classes=5, dim=8)))
+    before = copy.deepcopy(model)
+    assert type(fold(model)[1]) is nn.Linear and isinstance(model[1], EBVLinear)
+    assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), before.state_dict().values()))
+
+
+def test_a_structured_or_missing_basis_is_refused():
+    structured = EBVLinear(4, 90, basis=dict(num_classes=90, dim=16, method='kerdock', structured=True))
+    with pytest.raises(TypeError, match='structured basis'):
+        fold(nn.Sequential(structured))
+    with pytest.raises(FileNotFoundError, match='make it with'):
+        fold(EBVLinear(4, 5, basis='5x16.safetensors'))

@@ -1,0 +1,160 @@
+"""Bases that are never stored: the same vectors as the dense ones, in layers, checkpoints and recipes."""
+
+import copy
+import io
+import json
+
+import pytest
+import torch
+from mmengine.runner.checkpoint import load_state_dict
+from torch import nn
+
+from ebv_mm import EBVConv2d, EBVLinear, make_basis
+from ebv_mm.basis import BasisError, closed_form_basis, coherence, from_recipe
+
+SIZES = [
+    (20, 20, 'orthonormal'),
+    (20, 24, 'orthonormal'),
+    (100, 16, 'kerdock'),
+    (144, 16, 'kerdock'),  # all of it, the unit vectors too
+    (700, 32, 'gold'),
+    (700, 33, 'gold'),  # one coordinate is not used
+    (5000, 64, 'delsarte-goethals'),
+    (1000, 100, 'transversal'),
+    (1000, 200, 'packing'),
+    (3000, 40, 'reed-solomon'),
+]
+ALL = pytest.mark.parametrize('num_classes, dim, method', SIZES)
+KERDOCK = dict(num_classes=100, dim=16, method='kerdock', structured=True)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@ALL
+def test_vectors_are_those_of_the_dense_basis_bit_by_bit(num_classes, dim, method):
+    basis = make_basis(num_classes, dim, method=method, structured=True)
+    assert 'vectors' not in basis.__dict__
+    dense = closed_form_basis(num_classes, dim, method=method, rotate=False)
+    assert torch.equal(basis.vectors, dense.vectors)
+    assert basis.coherence == pytest.approx(coherence(basis.vectors), abs=1e-5)
+    assert (basis.num_classes, basis.dim, basis.method, basis.bound) == (num_classes, dim, method, dense.bound)
+
+
+@ALL
+def test_products_are_those_of_the_matrix(num_classes, dim, method):
+    basis = make_basis(num_classes, dim, method=method, structured=True)
+    products, matrix = basis.products.to('cpu', torch.float64), basis.vectors.double()
+    x = torch.randn(5, dim, dtype=torch.float64)
+    for start, stop in [(0, num_classes), (3, num_classes - 1), (9, 10), (num_classes - 2, num_classes)]:
+        torch.testing.assert_close(products.cosines(x, start, stop), x @ matrix[start:stop].T, rtol=1e-6, atol=1e-6)
+        c = torch.randn(5, stop - start, dtype=torch.float64)
+        torch.testing.assert_close(products.combine(c, start), c @ matrix[start:stop], rtol=1e-6, atol=1e-5)
+
+
+@ALL
+def test_recipe_makes_the_same_again_and_is_small(num_classes, dim, method):
+    basis = make_basis(num_classes, dim, method=method, structured=True).first(num_classes - 7)
+    again = from_recipe(basis.recipe)
+    assert len(basis.recipe) < 1000 and again.recipe == basis.recipe
+    assert torch.equal(again.vectors, basis.vectors)
+
+
+def test_a_recipe_that_gives_something_else_is_refused():
+    recipe = json.loads(make_basis(**KERDOCK).recipe)
+    with pytest.raises(BasisError, match='gives another basis here'):
+        from_recipe(json.dumps(dict(recipe, sha256='0' * 64)))
+    with pytest.raises(BasisError, match='another version'):
+        from_recipe(json.dumps(dict(recipe, version=99)))
+
+
+def test_where_there_is_no_structure():
+    with pytest.raises(ValueError, match='no structured basis for num_classes = 101, dim = 100'):
+        make_basis(101, 100, method='simplex', structured=True)
+    with pytest.raises(ValueError, match='asks for a closed form'):
+        make_basis(100, 16, method='solver', structured=True)
+
+
+def twins(kind=EBVLinear, **kwargs):
+    """A structured layer and a dense one with the same vectors and projection."""
+    size = (12, 90) if kind is EBVLinear else (12, 90, 1)
+    structured = kind(*size, basis=KERDOCK, **kwargs)
+    dense = kind(*size, basis=dict(num_classes=100, dim=16, method='kerdock', rotate=False), **kwargs)
+    dense.weight.data, dense.bias.data = structured.weight.data.clone(), structured.bias.data.clone()
+    return structured, dense
+
+
+@pytest.mark.parametrize('kind, shape', [(EBVLinear, (5, 12)), (EBVLinear, (2, 3, 12)), (EBVConv2d, (2, 12, 3, 4))])
+def test_layers_agree_with_dense_ones_forward_and_backward(kind, shape):
+    structured, dense = twins(kind)
+    x = torch.randn(shape)
+    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+    out, expected = structured(a), dense(b)
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+    upstream = torch.randn_like(expected)
+    out.backward(upstream)
+    expected.backward(upstream)
+    torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(structured.weight.grad, dense.weight.grad, rtol=1e-4, atol=1e-4)
+    assert (structured.num_classes, structured.dim) == (90, 16)
+
+
+def test_gradients_of_a_structured_layer():
+    layer = twins()[0].double()
+    assert torch.autograd.gradcheck(layer, torch.randn(2, 12, dtype=torch.float64, requires_grad=True))
+    assert layer(torch.empty(0, 12, dtype=torch.float64)).shape == (0, 90)
+
+
+def test_half_precision_copies_and_averages_keep_the_recipe():
+    layer = twins()[0]
+    recipe = layer.basis.clone()
+    assert torch.equal(layer.half().basis, recipe) and layer.basis.dtype == torch.float32
+    assert layer(torch.randn(2, 12).half()).dtype == torch.float32
+    assert torch.equal(copy.deepcopy(layer).basis, recipe)
+    for ranks in range(1, 17):
+        assert torch.equal(sum([recipe] * ranks) / ranks, recipe)
+
+
+def round_trip(module: nn.Module) -> dict:
+    file = io.BytesIO()
+    torch.save(module.state_dict(), file)
+    assert file.tell() < 20_000
+    file.seek(0)
+    return torch.load(file)
+
+
+def test_a_checkpoint_holds_the_recipe_and_brings_the_basis(recwarn):
+    layer, x = twins()[0], torch.randn(3, 12)
+    assert [name for name, _ in layer.named_buffers()] == ['basis'] and layer.basis.numel() < 1000
+    for other in (EBVLinear(12, 90, basis=KERDOCK), EBVLinear(12, 90, basis='gone.safetensors')):
+        other.load_state_dict(round_trip(layer))
+        assert torch.equal(other(x), layer(x))
+    assert not [warning for warning in recwarn if 'differs' in str(warning.message)]
+
+
+def test_a_checkpoint_with_another_basis_wins_with_a_warning_whatever_its_form():
+    structured, dense = twins()
+    x = torch.randn(3, 12)
+    other = EBVLinear(12, 90, basis=dict(num_classes=90, dim=16, structured=True, method='transversal'))
+    for source in (structured, dense):
+        for target in (copy.deepcopy(other), EBVLinear(12, 90, basis=dict(num_classes=90, dim=16))):
+            with pytest.warns(UserWarning, match='differs'):
+                target.load_state_dict(source.state_dict())
+            assert torch.equal(target(x), source(x))
+            again = copy.deepcopy(target)
+            again.load_state_dict(target.state_dict())
+            assert torch.equal(again(x), source(x))
+
+
+def test_a_checkpoint_of_another_size_is_a_mismatch():
+    source, target = EBVLinear(12, 80, basis=KERDOCK), EBVLinear(12, 90, basis=KERDOCK)
+    before = target.basis.clone()
+    with pytest.raises(RuntimeError, match='size mismatch for basis'):
+        target.load_state_dict(source.state_dict())
+    load_state_dict(target, source.state_dict(), strict=False)
+    assert torch.equal(target.basis, before) and target.num_classes == 90
