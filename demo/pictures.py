@@ -17,6 +17,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, DefaultScope
 from mmengine.runner import load_checkpoint
+from torchvision.ops import nms
 
 COLOURS = matplotlib.colormaps['tab10'].colors
 RIGHT, WRONG = '#1a7f37', '#cf222e'
@@ -24,6 +25,7 @@ NUM_SCENES = 6
 NUM_DIGITS = 48
 MAX_MISTAKES = 24
 MIN_SCORE = 0.5
+MAX_OVERLAP = 0.5
 
 
 def predict(config: Path, checkpoint: str, indices: Sequence[int] = ()) -> List:
@@ -75,6 +77,8 @@ def draw_detection(samples: List, path: Path) -> None:
         image = _read(sample.img_path)
         truth, guess = sample.gt_instances, sample.pred_instances
         guess = guess[guess.scores >= MIN_SCORE]
+        # The host suppresses duplicates within a class only; show the most certain class of each digit.
+        guess = guess[nms(guess.bboxes, guess.scores, MAX_OVERLAP)]
         _draw_instances(above, image, truth.labels, truth.bboxes, truth.masks.masks)
         _draw_instances(below, image, guess.labels, guess.bboxes, guess.masks, guess.scores)
     _name_rows(axes, ['truth', f'prediction (score ≥ {MIN_SCORE})'])
@@ -108,6 +112,8 @@ def draw_angles(vectors: Dict[str, Dict[str, torch.Tensor]], path: Path) -> None
             count, dim = vectors[task][kind].shape
             axis.hist(angle, bins, color=colour, alpha=0.75, label=f'{kind}: {count} vectors in R^{dim}')
         axis.set(title=task, xlabel='angle between two class vectors (degrees)')
+        # Room for the legend above the bars.
+        axis.margins(y=0.3)
         axis.legend(frameon=False, fontsize=9, loc='upper left')
     axes[0].set_ylabel('pairs')
     figure.savefig(path, dpi=130)

@@ -139,10 +139,9 @@ class _Display:
         self.console = console
         self.progress = Progress(
             TextColumn('{task.description:18}'),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn('{task.fields[state]:14}'),
-            TextColumn('elapsed'),
+            TextColumn('{task.fields[state]:10}'),
             TimeElapsedColumn(),
             TextColumn('left'),
             TimeRemainingColumn(),
