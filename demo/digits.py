@@ -1,6 +1,6 @@
 """Real handwriting: scikit-learn's 1,797 embedded digits, alone and pasted into random scenes.
 
-Shapes: H, W of a scene. Images are uint8 BGR, as OpenCV writes them; masks are boolean.
+Images of scenes are uint8 (H, W, 3) in BGR, as OpenCV writes them; masks are boolean (H, W).
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -134,7 +134,7 @@ def _place(patch: np.ndarray, taken: np.ndarray, rng: np.random.Generator, tries
 
 
 def _paint(image: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Blend a colour in, like chalk: brighter than what lies under the strokes by ``MIN_CONTRAST`` or more."""
+    """Blend a colour in, like chalk: brighter than what lies under it by ``MIN_CONTRAST``, as far as white allows."""
     behind = image[alpha > 0.5].mean()
-    colour = np.clip(rng.uniform(behind + MIN_CONTRAST, 255) + rng.normal(0, 20, 3), 0, 255)
+    colour = np.clip(rng.uniform(min(behind + MIN_CONTRAST, 255), 255) + rng.normal(0, 20, 3), 0, 255)
     return image * (1 - alpha[..., None]) + colour * alpha[..., None]

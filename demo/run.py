@@ -78,7 +78,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         console.print('Stopped. Finished models are kept: run it again to go on.')
         return INTERRUPTED
-    except DemoError as error:
+    except (DemoError, OSError) as error:
         console.print(f'error: {error}', style='red')
         return 1
     finally:
@@ -91,17 +91,22 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         '--work-dir', type=Path, default=ROOT / 'work_dirs' / 'demo', help='for all results (default: work_dirs/demo)'
     )
     parser.add_argument('--fresh', action='store_true', help='make the data and train all models anew')
+    # A model takes about 1 GB, hence not one for every core of a large machine.
     parser.add_argument(
         '--jobs',
         type=int,
-        default=min(6, len(os.sched_getaffinity(0))),
-        help='models to train at once (default: cores)',
+        default=min(4, os.cpu_count() or 1),
+        help='models to train at once (default: %(default)s here)',
     )
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.jobs < 1:
+        parser.error(f'--jobs {args.jobs}: at least one model must be trained at a time; give 1 or more')
+    return args
 
 
 def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
     started = time.monotonic()
+    console.print('Making data sets and bases ...')
     if args.fresh:
         shutil.rmtree(DATA, ignore_errors=True)
     wrote = ensure_datasets(DATA)

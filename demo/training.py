@@ -81,7 +81,7 @@ class Training:
             raise DemoError(f'{self.name} failed (exit code {code}); the end of {self.log}:\n{last}')
         checkpoint = self.folder / (self.folder / 'last_checkpoint').read_text().strip()
         seconds = time.monotonic() - self.started
-        result = Result(self.stamp, records[-1], round(seconds, 1), str(checkpoint))
+        result = Result(self.stamp, records[-1], seconds, str(checkpoint))
         part = self.folder / f'.{RESULT}.part'
         part.write_text(json.dumps(result._asdict(), indent=2))
         os.replace(part, self.folder / RESULT)
