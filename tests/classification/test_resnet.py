@@ -45,3 +45,12 @@ def test_shortcut_passes_what_it_got_and_zeros():
 def test_wrong_depth_is_said():
     with pytest.raises(ValueError, match='depth = 50, but there are 20, 32, 44, 56, 110'):
         CIFARResNet(50)
+
+
+def test_channels_last_computes_the_same():
+    plain, last = CIFARResNet(20), CIFARResNet(20, channels_last=True)
+    last.load_state_dict(plain.state_dict())
+    x = torch.randn(4, 3, 32, 32)
+    (expected,), (features,) = plain(x), last(x)
+    assert features.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-4)
