@@ -197,7 +197,7 @@ class _BasisClassifier:
                 return self._cosines(z, self.basis.to(v.dtype))
             z = z.movedim(self._channel_dim, -1)
             products = self.structure.to(v.device, v.dtype)
-            logits = _StructuredProduct.apply(z.reshape(-1, self.dim), products)
+            logits = _StructuredProduct.apply(products.enter(z.reshape(-1, self.dim)), products)
             return logits.view(*z.shape[:-1], self.num_classes).movedim(-1, self._channel_dim)
 
     def _apply(self, fn, *args, **kwargs):

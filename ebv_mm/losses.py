@@ -63,7 +63,7 @@ def basis_cross_entropy(
         The loss in float32, or float64 for a float64 embedding; (B,) for the reduction 'none'.
 
     Example:
-        >>> basis = make_basis(2000, 64, method='kerdock', structured=True)
+        >>> basis = make_basis(2000, 64, method='kerdock')
         >>> basis_cross_entropy(torch.randn(4, 64), torch.tensor([0, 1, 2, 1999]), basis).shape
         torch.Size([])
     """
@@ -74,7 +74,7 @@ def basis_cross_entropy(
     dtype = working_dtype(embedding)
     products = _products(basis, embedding, dtype)
     with autocast_off(embedding.device.type):
-        z = scaled_direction(embedding.to(dtype), tau)
+        z = products.enter(scaled_direction(embedding.to(dtype), tau))
         coefficients, divisor = _read_target(target, products, dtype, label_smoothing, weight, ignore_index)
         losses = _streamed()(z, products, *coefficients)
         if reduction == 'none':
@@ -89,7 +89,7 @@ def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) ->
     if not 1 <= k <= products.num_classes:
         raise ValueError(f'k = {k}, but there are {products.num_classes} classes; give a number from 1 to that')
     with torch.no_grad(), autocast_off(embedding.device.type):
-        z = scaled_direction(embedding.to(dtype), tau)
+        z = products.enter(scaled_direction(embedding.to(dtype), tau))
         parts = [_topk(z[rows], k, products) for rows in products.row_chunks(len(z))]
     if not parts:
         return z.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=z.device)

@@ -37,10 +37,12 @@ def one_thread():
 
 
 @ALL
-def test_vectors_are_those_of_the_dense_basis_bit_by_bit(num_classes, dim, method):
-    basis = make_basis(num_classes, dim, method=method, structured=True)
+@pytest.mark.parametrize('rotate', [True, False])
+def test_vectors_are_those_of_the_dense_basis_bit_by_bit(num_classes, dim, method, rotate):
+    basis = make_basis(num_classes, dim, method=method, seed=3, structured=True, rotate=rotate)
     assert 'vectors' not in basis.__dict__
-    dense = closed_form_basis(num_classes, dim, method=method, rotate=False)
+    dense = closed_form_basis(num_classes, dim, method=method, seed=3, rotate=rotate)
+    assert basis.seed == dense.seed
     assert torch.equal(basis.vectors, dense.vectors)
     assert basis.coherence == pytest.approx(coherence(basis.vectors), abs=1e-5)
     assert (basis.num_classes, basis.dim, basis.method, basis.bound) == (num_classes, dim, method, dense.bound)
@@ -48,7 +50,7 @@ def test_vectors_are_those_of_the_dense_basis_bit_by_bit(num_classes, dim, metho
 
 @ALL
 def test_products_are_those_of_the_matrix(num_classes, dim, method):
-    basis = make_basis(num_classes, dim, method=method, structured=True)
+    basis = make_basis(num_classes, dim, method=method, structured=True, rotate=False)
     products, matrix = basis.products.to('cpu', torch.float64), basis.vectors.double()
     x = torch.randn(5, dim, dtype=torch.float64)
     for start, stop in [(0, num_classes), (3, num_classes - 1), (9, 10), (num_classes - 2, num_classes)]:
@@ -58,8 +60,26 @@ def test_products_are_those_of_the_matrix(num_classes, dim, method):
 
 
 @ALL
-def test_recipe_makes_the_same_again_and_is_small(num_classes, dim, method):
-    basis = make_basis(num_classes, dim, method=method, structured=True).first(num_classes - 7)
+def test_products_with_turned_vectors(num_classes, dim, method):
+    basis = make_basis(num_classes, dim, method=method, structured=True)
+    products, x = basis.products.to('cpu', torch.float64), torch.randn(5, dim, dtype=torch.float64)
+    cosines = products.cosines(products.enter(x), 0, num_classes)
+    torch.testing.assert_close(cosines, x @ basis.vectors.double().T, rtol=1e-6, atol=1e-5)
+
+
+def test_the_name_of_a_method_is_enough_and_the_dense_one_has_the_same_vectors():
+    named = make_basis(5000, 64, method='delsarte-goethals')
+    assert 'vectors' not in named.__dict__ and len(named.recipe) < 1000
+    dense = make_basis(5000, 64, method=named.method, structured=False)
+    assert dense.products.tables['vectors'] is dense.vectors and torch.equal(dense.vectors, named.vectors)
+    # N <= d: a matrix, as small as the projection
+    assert torch.equal(make_basis(8, 8, method='orthonormal').products.tables['vectors'], make_basis(8, 8).vectors)
+
+
+@ALL
+@pytest.mark.parametrize('rotate', [True, False])
+def test_recipe_makes_the_same_again_and_is_small(num_classes, dim, method, rotate):
+    basis = make_basis(num_classes, dim, method=method, seed=3, structured=True, rotate=rotate).first(num_classes - 7)
     again = from_recipe(basis.recipe)
     assert len(basis.recipe) < 1000 and again.recipe == basis.recipe
     assert torch.equal(again.vectors, basis.vectors)
@@ -67,6 +87,8 @@ def test_recipe_makes_the_same_again_and_is_small(num_classes, dim, method):
 
 def test_a_recipe_that_gives_something_else_is_refused():
     recipe = json.loads(make_basis(**KERDOCK).recipe)
+    with pytest.raises(BasisError, match='gives another basis here'):
+        from_recipe(json.dumps(dict(recipe, seed=1)))
     with pytest.raises(BasisError, match='gives another basis here'):
         from_recipe(json.dumps(dict(recipe, sha256='0' * 64)))
     with pytest.raises(BasisError, match='another version'):
@@ -84,7 +106,7 @@ def twins(kind=EBVLinear, **kwargs):
     """A structured layer and a dense one with the same vectors and projection."""
     size = (12, 90) if kind is EBVLinear else (12, 90, 1)
     structured = kind(*size, basis=KERDOCK, **kwargs)
-    dense = kind(*size, basis=dict(num_classes=100, dim=16, method='kerdock', rotate=False), **kwargs)
+    dense = kind(*size, basis=dict(num_classes=100, dim=16, method='kerdock'), **kwargs)
     dense.weight.data, dense.bias.data = structured.weight.data.clone(), structured.bias.data.clone()
     return structured, dense
 
@@ -142,7 +164,7 @@ def test_a_checkpoint_with_another_basis_wins_with_a_warning_whatever_its_form()
     x = torch.randn(3, 12)
     other = EBVLinear(12, 90, basis=dict(num_classes=90, dim=16, structured=True, method='transversal'))
     for source in (structured, dense):
-        for target in (copy.deepcopy(other), EBVLinear(12, 90, basis=dict(num_classes=90, dim=16))):
+        for target in (copy.deepcopy(other), EBVLinear(12, 90, basis=dict(num_classes=90, dim=16, seed=1))):
             with pytest.warns(UserWarning, match='differs'):
                 target.load_state_dict(source.state_dict())
             assert torch.equal(target(x), source(x))

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Optional
+from typing import Callable, Optional
 
 import torch
 from torch import Tensor
@@ -86,18 +86,24 @@ class Basis:
 class StructuredBasis(Basis):
     """A basis that is computed with, and stored, as its structure; ``vectors`` makes the matrix when it is asked for.
 
-    Made by ``make_basis(..., structured=True)``, in the natural coordinates of the closed form: a rotation would hide
-    the structure, and folds into the projection anyway.
-
     Args:
         products: The structure.
+        materialise: Makes the first n vectors, (n, d).
         made_of: (num_classes, dim, method) of the call that made it. (It may be the first N of more vectors.)
+        seed: Of the rotation; None for the natural coordinates of the closed form.
         known_coherence: By theorem.
     """
 
-    def __init__(self, products: Products, made_of: tuple, known_coherence: float) -> None:
+    def __init__(
+        self,
+        products: Products,
+        materialise: Callable[[int], Tensor],
+        made_of: tuple,
+        seed: Optional[int],
+        known_coherence: float,
+    ) -> None:
         for name, value in dict(
-            products=products, made_of=made_of, method=made_of[2], seed=None, source='basis',
+            products=products, materialise=materialise, made_of=made_of, method=made_of[2], seed=seed, source='basis',
             known_coherence=known_coherence,
         ).items():  # fmt: skip
             self.__dict__[name] = value  # the dataclass is frozen
@@ -114,12 +120,12 @@ class StructuredBasis(Basis):
 
     @cached_property
     def vectors(self) -> Tensor:
-        placed = self.products.to('cpu', torch.float32)
-        return torch.cat([placed.rows(index) for index in torch.arange(self.num_classes).split(4096)])
+        return round_significant(self.materialise(self.num_classes))
 
     def first(self, num_classes: int) -> 'StructuredBasis':
         """The first ``num_classes`` vectors."""
-        return StructuredBasis(self.products.first(num_classes), self.made_of, self.known_coherence)
+        products = self.products.first(num_classes)
+        return StructuredBasis(products, self.materialise, self.made_of, self.seed, self.known_coherence)
 
     @cached_property
     def recipe(self) -> str:
@@ -130,6 +136,7 @@ class StructuredBasis(Basis):
                 num_classes=num_classes,
                 dim=dim,
                 method=method,
+                seed=self.seed,
                 first=self.num_classes,
                 sha256=self.products.digest(),
                 version=RECIPE_VERSION,

@@ -11,6 +11,7 @@ from .basis import RECIPE_VERSION, Basis, BasisError, StructuredBasis
 from .bounds import best_bound, smallest_dim, welch_bound
 from .constructions import Offer, closed_forms, materialise
 from .measure import to_degrees
+from .rotation import Rotation
 from .solvers import algorithm1, default_steps, shaken, soft_maximum, squared_hinge, tight_frame
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
@@ -44,12 +45,12 @@ def closed_form_basis(
         method: One of the closed forms that exist for (N, d), 'auto' for the best of them.
         seed: Of the random rotation.
         rotate: False keeps the natural coordinates, in which most closed forms are sparse or signs.
-        structured: Never store the matrix, but the kilobytes that it is made of: see :class:`StructuredBasis`, whose
-            coordinates are the natural ones.
+        structured: Never store the matrix, but the kilobytes that it is made of: see :class:`StructuredBasis`. The
+            vectors are the same.
     """
     check_size(num_classes, dim)
     if structured:
-        return structured_basis(num_classes, dim, method)
+        return structured_basis(num_classes, dim, method, seed=seed, rotate=rotate)
     offers = closed_forms(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:
@@ -62,11 +63,18 @@ def closed_form_basis(
     return from_offer(offer, num_classes, dim, seed=seed, rotate=rotate)
 
 
-def structured_basis(num_classes: int, dim: int, method: str = 'auto') -> StructuredBasis:
-    """The best closed form that has fast products."""
+def structured_offers(num_classes: int, dim: int) -> List[Offer]:
+    """The closed forms that have fast products, the best first."""
     offers = [offer for offer in closed_forms(num_classes, dim) if offer.method in STRUCTURED]
     # the unit vectors that may fill up a frame are no part of its structure
-    offers = [offer for offer in offers if offer.num_vectors >= num_classes]
+    return [offer for offer in offers if offer.num_vectors >= num_classes]
+
+
+def structured_basis(
+    num_classes: int, dim: int, method: str = 'auto', *, seed: int = 0, rotate: bool = True
+) -> StructuredBasis:
+    """The best closed form that has fast products."""
+    offers = structured_offers(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:
         names = ', '.join(repr(offer.method) for offer in offers)
@@ -74,8 +82,16 @@ def structured_basis(num_classes: int, dim: int, method: str = 'auto') -> Struct
             f'there is no structured basis for num_classes = {num_classes}, dim = {dim}, method = {method!r} '
             f'({"there are: " + names if names else "there is none"}); take a power of two as dim, or a dense one'
         )
-    products = offer.build().products(num_classes, dim)
-    return StructuredBasis(products, (num_classes, dim, offer.method), offer.coherence)
+    frame = offer.build()
+    products = frame.products(num_classes, dim)
+    products.rotation = Rotation(dim, seed) if rotate else None
+    return StructuredBasis(
+        products,
+        lambda count: materialise(frame, count, dim, rotate=rotate, seed=seed),
+        (num_classes, dim, offer.method),
+        seed if rotate else None,
+        offer.coherence,
+    )
 
 
 def from_recipe(recipe: str) -> StructuredBasis:
@@ -83,7 +99,10 @@ def from_recipe(recipe: str) -> StructuredBasis:
     wanted = json.loads(recipe)
     if wanted['version'] != RECIPE_VERSION:
         raise BasisError(f'the recipe {recipe} is of another version; use the ebv_mm that wrote it')
-    basis = structured_basis(wanted['num_classes'], wanted['dim'], wanted['method']).first(wanted['first'])
+    seed = wanted['seed']
+    basis = structured_basis(
+        wanted['num_classes'], wanted['dim'], wanted['method'], seed=seed or 0, rotate=seed is not None
+    ).first(wanted['first'])
     if basis.products.digest() != wanted['sha256']:
         raise BasisError(
             f'the recipe {recipe} gives another basis here (sha256 {basis.products.digest()}); use the ebv_mm that '
@@ -107,7 +126,8 @@ def make_basis(
     time_limit: Optional[float] = None,
     device: Union[None, str, torch.device] = None,
     progress: Union[bool, Report] = False,
-    structured: bool = False,
+    structured: Optional[bool] = None,
+    rotate: bool = True,
 ) -> Basis:
     """Make N unit vectors in R^d whose largest |cosine| is as small as can be.
 
@@ -124,13 +144,15 @@ def make_basis(
         device: Where the solvers compute; default cpu.
         progress: True for a line on the terminal, or a function of (seconds, best coherence so far) whose true
             return value ends the solver with what it has.
-        structured: As in :func:`closed_form_basis`; with the method 'auto' or the name of a closed form.
+        structured: As in :func:`closed_form_basis`; with the method 'auto' or the name of a closed form. None: where
+            ``method`` names one that is for more classes than dimensions and has fast products.
+        rotate: As in :func:`closed_form_basis`; for closed forms.
     """
     check_size(num_classes, dim)
     if structured:
         if alpha is not None or method in SOLVERS:
             raise ValueError('structured=True asks for a closed form; give no alpha and no solver with it')
-        return structured_basis(num_classes, dim, method)
+        return structured_basis(num_classes, dim, method, seed=seed, rotate=rotate)
     check_alpha(alpha, num_classes, dim)
     report = as_report(progress)
     bound = best_bound(num_classes, dim)
@@ -140,7 +162,9 @@ def make_basis(
         vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device)
         return Basis(vectors, method, seed)
     if method not in ('auto',) + SOLVERS:
-        return closed_form_basis(num_classes, dim, method=method, seed=seed)
+        if structured is None:
+            structured = num_classes > dim and method in {offer.method for offer in structured_offers(num_classes, dim)}
+        return closed_form_basis(num_classes, dim, method=method, seed=seed, rotate=rotate, structured=structured)
     offers = closed_forms(num_classes, dim)
     if method == 'polish' and not offers:
         raise ValueError(
@@ -148,7 +172,7 @@ def make_basis(
         )
     best: Optional[Basis] = None
     if method != 'solver' and offers:
-        best = from_offer(offers[0], num_classes, dim, seed=seed)
+        best = from_offer(offers[0], num_classes, dim, seed=seed, rotate=rotate)
         watch.see(best.coherence)
         if watch.over or (method == 'auto' and not worth_trying(best.coherence, num_classes, dim, time_limit)):
             return best

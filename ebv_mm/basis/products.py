@@ -5,18 +5,21 @@ Two operations are all that training and prediction need, and a basis with struc
 - ``cosines(unit, start, stop)``: :math:`\langle u_i, w_k \rangle` for the classes start <= k < stop;
 - ``combine(coefficients, start)``: :math:`\sum_k c_{ik} w_k` for the classes from start on, the gradient's direction.
 
+Both are in the coordinates in which the vectors have their structure; ``enter`` takes embeddings there.
+
 Shapes: B embeddings, N classes, d dimensions.
 """
 
 import hashlib
 from copy import copy
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .hadamard import hadamard
+from .rotation import Rotation
 
 # Logits that are held at a time. On a CPU they should stay in the cache between the passes over them; elsewhere a
 # block must be large enough to hide the cost of a launch.
@@ -35,8 +38,12 @@ class Products:
     Args:
         num_classes: N.
         dim: d.
+
+    Attributes:
+        rotation: What the vectors of the basis have been turned by; None if they are in the coordinates of the products.
     """
 
+    rotation: Optional[Rotation] = None
     cpu_rows = CPU_STRUCTURED_ROWS
     cpu_entries = CPU_STRUCTURED_ENTRIES
     # classes of a block are a multiple of this
@@ -55,6 +62,11 @@ class Products:
     @property
     def device(self) -> torch.device:
         return next(iter(self.tables.values())).device
+
+    def enter(self, unit: Tensor) -> Tensor:
+        """Embeddings (B, d) in the coordinates of the products: turned back where the vectors have been turned."""
+        # torch refuses the Fourier transform of nothing
+        return unit if self.rotation is None or not len(unit) else self.rotation.back(unit)
 
     def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
         """(B, d) to (B, stop - start), a tensor that the caller may overwrite."""
@@ -81,7 +93,8 @@ class Products:
         """The same on a device and in a precision; kept, so that asking in every step costs nothing."""
         key = (torch.device(device), dtype)
         if key not in self._placed:
-            self._placed[key] = self._move(*key)
+            placed = self._placed[key] = self._move(*key)
+            placed.rotation = None if self.rotation is None else self.rotation.to(*key)
         return self._placed[key]
 
     def row_chunks(self, batch: int) -> Iterator[slice]:
@@ -101,7 +114,10 @@ class Products:
     def digest(self) -> str:
         """SHA-256 of the tables: two bases with the same one are the same, bit by bit."""
         state = hashlib.sha256(f'{type(self).__name__} {self.num_classes} {self.dim}'.encode())
-        for name, table in self.tables.items():
+        turned = (
+            {} if self.rotation is None else dict(turn=self.rotation.signs.to(torch.int8), order=self.rotation.order)
+        )
+        for name, table in {**self.tables, **turned}.items():
             state.update(f'{name} {tuple(table.shape)} {table.dtype}'.encode())
             state.update(table.cpu().contiguous().numpy().tobytes())
         return state.hexdigest()

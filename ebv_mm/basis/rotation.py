@@ -1,5 +1,7 @@
 """Random rotations of R^d that cost O(d log d) a vector instead of O(d^2), and no QR."""
 
+from copy import copy
+
 import torch
 from torch import Tensor
 
@@ -28,7 +30,6 @@ class Rotation:
 
     def __init__(self, dim: int, seed: int = 0) -> None:
         generator = torch.Generator().manual_seed(seed)
-        self.dim = dim
         self.signs = torch.randint(0, 2, (2, dim), generator=generator).mul_(2).sub_(1).double()
         self.order = torch.randperm(dim, generator=generator)
 
@@ -36,3 +37,13 @@ class Rotation:
         """Rotate float64 rows of length d."""
         once = hartley(rows * self.signs[0])
         return hartley(once[:, self.order] * self.signs[1])
+
+    def back(self, rows: Tensor) -> Tensor:
+        """The inverse, which is the transpose, of rows on the device and in the precision of ``to``; differentiable."""
+        once = (hartley(rows) * self.signs[1])[:, self.order.argsort()]
+        return hartley(once) * self.signs[0]
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> 'Rotation':
+        out = copy(self)
+        out.signs, out.order = self.signs.to(device, dtype), self.order.to(device)
+        return out
