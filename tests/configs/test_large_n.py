@@ -9,7 +9,6 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from mmengine.runner import Runner
 
-
 FOLDER = REPO / 'configs' / 'mmpretrain' / 'large_n'
 NAMES = sorted(path.stem for path in FOLDER.glob('*.py'))
 
