@@ -19,6 +19,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 import torch
 from torch import nn
 from torch.nn import functional
+from torchvision.models import resnet50
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
 
@@ -41,7 +42,7 @@ def dense_loss(num_classes: int, dim: int, batch: int) -> Step:
 def streamed_loss(num_classes: int, dim: int, batch: int, method: Optional[str]) -> Step:
     """The same loss by basis_cross_entropy, of a structured basis, or of a matrix where there is no method."""
     if method:
-        basis = make_basis(num_classes, dim, method=method, structured=True)
+        basis = make_basis(num_classes, dim, method=method)
     else:
         basis = functional.normalize(torch.randn(num_classes, dim), dim=1)
     v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
@@ -68,14 +69,33 @@ def fc_step(num_classes: int, dim: int, batch: int) -> Step:
 
 
 def ebv_step(num_classes: int, dim: int, batch: int, method: str) -> Step:
-    basis = make_basis(num_classes, dim, method=method, structured=True)
+    if method == 'unit vectors':
+        basis = make_basis(num_classes, dim, structured=True, rotate=False)
+    else:
+        basis = make_basis(num_classes, dim, method=method)
 
     def loss(layer: EBVLinear, x, y):
-        if method != 'orthonormal':  # few classes: all logits, as any head
+        if num_classes > dim:
             return basis_cross_entropy(layer.project(x), y, layer.products, layer.tau)
-        return functional.cross_entropy(layer(x), y)
+        return functional.cross_entropy(layer(x), y)  # few classes: all logits, as any head
 
     return train_step(EBVLinear(2048, num_classes, basis=basis), loss, num_classes, batch)
+
+
+def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] = None) -> Step:
+    """A training step of the whole ResNet-50; FC where there is no method."""
+    model = resnet50(num_classes=num_classes)
+    if method:
+        model.fc = EBVLinear(2048, num_classes, basis=make_basis(num_classes, dim, method=method))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x, target = torch.randn(batch, 3, 224, 224), torch.randint(num_classes, (batch,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return step
 
 
 # name: (what, sizes, sizes of --quick, baseline, ours, further arguments of ours)
@@ -89,8 +109,12 @@ CASES: Dict[str, Tuple] = {
     'blocked': (
         'loss, dense blocked / dense', (100_000, 512, 1024), (10_000, 128, 64), dense_loss, streamed_loss, None
     ),
-    'head': ('training step, EBV / FC', (100_000, 1024, 256), (10_000, 256, 64), fc_step, ebv_step, 'kerdock'),
-    'imagenet': ('training step, EBV / FC', (1000, 1000, 128), (1000, 1000, 32), fc_step, ebv_step, 'orthonormal'),
+    'head': ('step of the head, EBV / FC', (100_000, 1024, 256), (10_000, 256, 64), fc_step, ebv_step, 'kerdock'),
+    'unit': ('step, unit vectors / FC', (1000, 1000, 128), (1000, 1000, 32), fc_step, ebv_step, 'unit vectors'),
+    'dense': ('step, dense basis / FC', (1000, 1000, 128), (1000, 1000, 32), fc_step, ebv_step, 'orthonormal'),
+    'resnet50': (
+        'step of ResNet-50, EBV / FC', (1000, 1000, 8), (100, 100, 1), resnet50_step, resnet50_step, 'orthonormal'
+    ),
 }  # fmt: skip
 GROWTH = ((1_000, 256), (10_000, 1024), (100_000, 1024), (1_000_000, 4096))
 QUICK_GROWTH = ((1_000, 64), (10_000, 256))

@@ -40,7 +40,7 @@ class Products:
         dim: d.
 
     Attributes:
-        rotation: What the vectors of the basis have been turned by; None if they are in the coordinates of the products.
+        rotation: What the vectors of the basis have been turned by; None where they have not.
     """
 
     rotation: Optional[Rotation] = None
@@ -114,10 +114,10 @@ class Products:
     def digest(self) -> str:
         """SHA-256 of the tables: two bases with the same one are the same, bit by bit."""
         state = hashlib.sha256(f'{type(self).__name__} {self.num_classes} {self.dim}'.encode())
-        turned = (
-            {} if self.rotation is None else dict(turn=self.rotation.signs.to(torch.int8), order=self.rotation.order)
-        )
-        for name, table in {**self.tables, **turned}.items():
+        tables = dict(self.tables)
+        if self.rotation is not None:
+            tables.update(turn=self.rotation.signs.to(torch.int8), order=self.rotation.order)
+        for name, table in tables.items():
             state.update(f'{name} {tuple(table.shape)} {table.dtype}'.encode())
             state.update(table.cpu().contiguous().numpy().tobytes())
         return state.hexdigest()
