@@ -19,7 +19,6 @@ from typing import Callable, Dict, List, Optional, Tuple
 import torch
 from torch import nn
 from torch.nn import functional
-from torchvision.models import resnet50
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
 
@@ -35,6 +34,19 @@ def dense_loss(num_classes: int, dim: int, batch: int) -> Step:
 
     def step() -> None:
         functional.cross_entropy(functional.normalize(v, dim=1) @ vectors.T / 0.07, target).backward()
+
+    return step
+
+
+def fused_loss(num_classes: int, dim: int, batch: int) -> Step:
+    """The same by torch's own loss without all logits, which torch has from 2.13 on."""
+    vectors = functional.normalize(torch.randn(num_classes, dim), dim=1)
+    v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
+    options = nn.LinearCrossEntropyOptions()
+
+    def step() -> None:
+        z = functional.normalize(v, dim=1) / 0.07
+        functional.linear_cross_entropy(z, vectors, target, options=options).backward()
 
     return step
 
@@ -84,6 +96,8 @@ def ebv_step(num_classes: int, dim: int, batch: int, method: str) -> Step:
 
 def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] = None) -> Step:
     """A training step of the whole ResNet-50; FC where there is no method."""
+    from torchvision.models import resnet50
+
     model = resnet50(num_classes=num_classes)
     if method:
         model.fc = EBVLinear(2048, num_classes, basis=make_basis(num_classes, dim, method=method))
@@ -116,6 +130,8 @@ CASES: Dict[str, Tuple] = {
         'step of ResNet-50, EBV / FC', (1000, 1000, 8), (100, 100, 1), resnet50_step, resnet50_step, 'orthonormal'
     ),
 }  # fmt: skip
+if hasattr(functional, 'linear_cross_entropy'):
+    CASES['fused'] = ('loss, dense blocked / torch', *CASES['blocked'][1:3], fused_loss, streamed_loss, None)
 GROWTH = ((1_000, 256), (10_000, 1024), (100_000, 1024), (1_000_000, 4096))
 QUICK_GROWTH = ((1_000, 64), (10_000, 256))
 
@@ -136,7 +152,8 @@ def extra_megabytes(name: str, quick: bool, ours: bool) -> float:
 
 def worker(name: str, quick: bool, ours: bool) -> float:
     """Peak memory of two steps, above what there is before, in MB. For a training step the model counts too."""
-    torch.randn(64, 64) @ torch.randn(64, 64)  # the libraries' own memory
+    for tiny in (dense_loss(64, 8, 2), streamed_loss(64, 8, 2, None)):
+        tiny()  # the libraries' own memory
     before = memory('VmRSS')
     step = build(name, quick, ours)
     if 'step' not in CASES.get(name, ('',))[0]:
