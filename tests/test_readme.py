@@ -1,4 +1,4 @@
-"""The README's examples, run as they stand."""
+"""The examples of the README and of docs/, run as they stand."""
 
 import re
 import shlex
@@ -14,7 +14,8 @@ from ebv_mm import make_basis, save_basis
 
 REPO = Path(__file__).parent.parent
 README = (REPO / 'README.md').read_text(encoding='utf-8')
-PYTHON = re.findall(r'```python\n(.*?)```', README, re.DOTALL)
+DOCS = ''.join(path.read_text(encoding='utf-8') for path in sorted(REPO.glob('docs/*.md')))
+PYTHON = re.findall(r'```python\n(.*?)```', README + DOCS, re.DOTALL)
 SHELL = [line for block in re.findall(r'```bash\n(.*?)```', README, re.DOTALL) for line in block.splitlines()]
 
 

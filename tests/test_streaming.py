@@ -6,7 +6,7 @@ from mmengine.registry import DefaultScope
 from mmpretrain.registry import METRICS, MODELS
 from mmpretrain.structures import DataSample
 
-import ebv_mm  # noqa: F401, registers the names
+import ebv_mm
 from ebv_mm.classification.head import MANY_CLASSES
 
 CLASSES, BATCH = 90, 7
@@ -72,6 +72,16 @@ def test_predictions_and_accuracies_are_the_same(basis):
     for a, b in zip(expected, found):
         assert torch.equal(a.pred_label, b.pred_label) and 'pred_score' not in b
         torch.testing.assert_close(b.top_scores, a.pred_score.topk(5).values, rtol=1e-4, atol=1e-6)
+
+
+def test_a_folded_head_predicts_the_same_classes():
+    module, features = head(BASES[0], predict_topk=3), torch.randn(50, 12)
+    expected = module.predict((features,))
+    for keep_norm in (False, True):
+        for a, b in zip(expected, ebv_mm.fold(module, keep_norm=keep_norm).predict((features,))):
+            assert torch.equal(a.top_classes, b.top_classes)
+            if keep_norm:
+                torch.testing.assert_close(b.top_scores, a.top_scores, rtol=1e-4, atol=1e-6)
 
 
 def test_too_few_predictions_for_the_metric():

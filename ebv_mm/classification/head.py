@@ -66,9 +66,12 @@ class EBVClsHead(LinearClsHead):
     def predict(self, feats: Tuple[Tensor], data_samples: Optional[List[DataSample]] = None) -> List[DataSample]:
         if self.predict_topk is None:
             return super().predict(feats, data_samples)
-        embedding = self.fc.project(self.pre_logits(feats))
-        best = basis_topk(embedding, self.predict_topk, self.fc.products, self.fc.tau)
-        samples = [sample or DataSample() for sample in data_samples or [None] * len(embedding)]
+        features = self.pre_logits(feats)
+        if isinstance(self.fc, EBVLinear):
+            best = basis_topk(self.fc.project(features), self.predict_topk, self.fc.products, self.fc.tau)
+        else:  # folded
+            best = self.fc(features).softmax(1).topk(self.predict_topk, 1)
+        samples = [sample or DataSample() for sample in data_samples or [None] * len(features)]
         for sample, scores, classes in zip(samples, *best):
             sample.set_pred_label(classes[:1])
             sample.set_field(scores, 'top_scores')

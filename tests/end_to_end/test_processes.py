@@ -41,6 +41,22 @@ def test_two_and_three_processes(project, run):
         assert torch.equal(result(project, work_dir)[1]['head.fc.basis'], basis)
 
 
+def test_the_streamed_loss_on_two_processes(project, run):
+    """With a structured basis, as one process with the doubled batch."""
+    settings = dict(_delete_=True, num_classes=3, dim=5, structured=True)
+    head = [f'model.head.basis.{key}={value}' for key, value in settings.items()]
+    stream, size = 'model.head.streaming', 'train_dataloader.batch_size'
+    run('train.py', CONFIG, '--work-dir', 'one', '--cfg-options', *head, f'{size}=4', f'{stream}=True')
+    options = [*head, f'{size}=2', f'{stream}=True']
+    run('dist_train.sh', CONFIG, 2, '--work-dir', 'two', '--cfg-options', *options, port=free_port())
+    losses, weights = result(project, 'one')
+    losses2, weights2 = result(project, 'two')
+    np.testing.assert_allclose(losses2, losses, rtol=1e-4)
+    for name in weights:
+        torch.testing.assert_close(weights2[name], weights[name], rtol=1e-3, atol=1e-5)
+    assert weights['head.fc.basis'].ndim == 1  # the recipe
+
+
 def test_wrong_usage_is_told(run):
     assert 'CONFIG GPUS' in run('dist_train.sh', CONFIG, expect=2)
     assert 'CONFIG CHECKPOINT GPUS' in run('dist_test.sh', CONFIG, 'x.pth', expect=2)
