@@ -131,9 +131,11 @@ class _StructuredProduct(torch.autograd.Function):
     def forward(ctx, z: Tensor, products: Products) -> Tensor:
         ctx.products = products
         out = z.new_empty(len(z), products.num_classes)
-        for rows in products.row_chunks(len(z)):
+        chunks = list(products.row_chunks(len(z)))
+        scratch = products.scratch(chunks[0].stop) if chunks else None
+        for rows in chunks:
             for start, stop in products.class_blocks(rows.stop - rows.start):
-                out[rows, start:stop] = products.cosines(z[rows], start, stop)
+                out[rows, start:stop] = products.cosines(z[rows], start, stop, scratch)
         return out
 
     @staticmethod

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .basis import Basis, DenseProducts, Products
+from .basis.products import Scratch
 from .layers import autocast_off, scaled_direction, working_dtype
 
 AnyBasis = Union[Basis, Products, Tensor]
@@ -98,9 +99,9 @@ def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) ->
 
 def _topk(z: Tensor, k: int, products: Products) -> Tuple[Tensor, Tensor]:
     best, classes = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.int64, device=z.device)
-    softmax = _OnlineSoftmax(z)
+    softmax, scratch = _OnlineSoftmax(z), products.scratch(len(z))
     for start, stop in products.class_blocks(len(z)):
-        logits = products.cosines(z, start, stop)
+        logits = products.cosines(z, start, stop, scratch)
         values, places = logits.topk(min(k, stop - start), 1)
         values, places = torch.cat([best, values], 1), torch.cat([classes, places + start], 1)
         best, order = values.topk(min(k, values.shape[1]), 1)
@@ -140,9 +141,11 @@ class _Streamed(torch.autograd.Function):
         losses = z.new_empty(len(z))
         gradient = torch.empty_like(z) if needs_gradient else None
         everyone = _weighted_sum(products, target.weight, z) if bool(target.smooth.any()) else None
-        for rows in products.row_chunks(len(z)):
+        chunks = list(products.row_chunks(len(z)))
+        scratch = products.scratch(chunks[0].stop) if chunks else None
+        for rows in chunks:
             part = _Target(*(_rows(item, rows) for item in target[:4]), target.weight)
-            losses[rows], grad = _loss_of_rows(z[rows], products, part, everyone, needs_gradient)
+            losses[rows], grad = _loss_of_rows(z[rows], products, part, everyone, needs_gradient, scratch)
             if needs_gradient:
                 gradient[rows] = grad
         ctx.save_for_backward(gradient)
@@ -166,7 +169,14 @@ def _streamed() -> Callable[..., Tensor]:
     return _apply_streamed if compiler is None else compiler.disable(_apply_streamed)
 
 
-def _loss_of_rows(z: Tensor, products: Products, target: _Target, everyone: Optional[Tensor], needs_gradient: bool):
+def _loss_of_rows(
+    z: Tensor,
+    products: Products,
+    target: _Target,
+    everyone: Optional[Tensor],
+    needs_gradient: bool,
+    scratch: Scratch,
+) -> Tuple[Tensor, Optional[Tensor]]:
     """Losses of some rows, and the gradient with respect to them."""
     softmax = _OnlineSoftmax(z)
     # in float64 for the reason of `log_sum`; there is one number for each row
@@ -184,7 +194,7 @@ def _loss_of_rows(z: Tensor, products: Products, target: _Target, everyone: Opti
         if needs_gradient:
             wanted += target.smooth[:, None] * everyone
     for start, stop in products.class_blocks(len(z)):
-        logits = products.cosines(z, start, stop)
+        logits = products.cosines(z, start, stop, scratch)
         places = target.classes - start
         values = logits.gather(1, places.clamp(0, stop - start - 1))
         picked += torch.where((places >= 0) & (places < stop - start), values * target.shares, 0).sum(1)
@@ -198,7 +208,7 @@ def _loss_of_rows(z: Tensor, products: Products, target: _Target, everyone: Opti
                 wanted += products.combine(shares, start)
         shrink = softmax.add(logits)
         if needs_gradient:
-            mean.mul_(shrink[:, None]).add_(products.combine(logits, start))
+            mean.mul_(shrink[:, None]).add_(products.combine(logits, start, scratch))
     losses = (total * softmax.log_sum() - picked).to(z.dtype)
     if needs_gradient:
         mean.mul_((total / softmax.total).to(z.dtype)[:, None]).sub_(wanted)

@@ -11,8 +11,9 @@ Shapes: B embeddings, N classes, d dimensions.
 """
 
 import hashlib
+import math
 from copy import copy
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -24,12 +25,17 @@ from .rotation import Rotation
 # Logits that are held at a time. On a CPU they should stay in the cache between the passes over them; elsewhere a
 # block must be large enough to hide the cost of a launch.
 CPU_DENSE_ENTRIES = 1 << 20
-CPU_STRUCTURED_ENTRIES = 1 << 18
+CPU_STRUCTURED_ENTRIES = 1 << 19
 DEVICE_ENTRIES = 1 << 24
 # Rows of embeddings at a time. A dense block is read again for each chunk of rows; a structured one costs nothing.
 CPU_DENSE_ROWS = 2048
 CPU_STRUCTURED_ROWS = 16
 DEVICE_ROWS = 4096
+# Rows to turn at a time: the transform's own copies of them should stay small.
+TURNED_ROWS = 256
+
+
+Scratch = Optional[Tuple[Tensor, Tensor]]
 
 
 class Products:
@@ -65,16 +71,21 @@ class Products:
 
     def enter(self, unit: Tensor) -> Tensor:
         """Embeddings (B, d) in the coordinates of the products: turned back where the vectors have been turned."""
-        # torch refuses the Fourier transform of nothing
-        return unit if self.rotation is None or not len(unit) else self.rotation.back(unit)
+        if self.rotation is None or not len(unit):  # torch refuses the Fourier transform of nothing
+            return unit
+        return torch.cat([self.rotation.back(part) for part in unit.split(TURNED_ROWS)])
 
-    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
-        """(B, d) to (B, stop - start), a tensor that the caller may overwrite."""
+    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
+        """(B, d) to (B, stop - start), a tensor that the caller may overwrite; it may lie in the scratch."""
         raise NotImplementedError
 
-    def combine(self, coefficients: Tensor, start: int) -> Tensor:
-        """(B, n) to (B, d)."""
+    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
+        """(B, n) to (B, d); with a scratch, the coefficients may be overwritten."""
         raise NotImplementedError
+
+    def scratch(self, rows: int) -> Scratch:
+        """Memory for all calls with at most so many rows, so that it stays in the cache; None where it is no use."""
+        return None
 
     def rows(self, index: Tensor) -> Tensor:
         """The vectors (n, d) of some classes (n,)."""
@@ -102,11 +113,14 @@ class Products:
         for start in range(0, batch, rows):
             yield slice(start, min(start + rows, batch))
 
+    @property
+    def _entries(self) -> int:
+        return self.cpu_entries if self.device.type == 'cpu' else DEVICE_ENTRIES
+
     def class_blocks(self, rows: int) -> Iterator[Tuple[int, int]]:
         """(start, stop) of blocks so small that ``rows`` logits for each of their classes may be held."""
-        entries = self.cpu_entries if self.device.type == 'cpu' else DEVICE_ENTRIES
         # few rows leave room for many classes, but a block of them is not worth more than this
-        width = min(entries // max(rows, 1), 1 << 15)
+        width = min(self._entries // max(rows, 1), 1 << 15)
         width = max(width // self.unit_of_classes, 1) * self.unit_of_classes
         for start in range(0, self.num_classes, width):
             yield start, min(start + width, self.num_classes)
@@ -137,10 +151,10 @@ class DenseProducts(Products):
     def tables(self) -> Dict[str, Tensor]:
         return dict(vectors=self.vectors)
 
-    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
+    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         return unit @ self.vectors[start:stop].T
 
-    def combine(self, coefficients: Tensor, start: int) -> Tensor:
+    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         return coefficients @ self.vectors[start : start + coefficients.shape[1]]
 
     def rows(self, index: Tensor) -> Tensor:
@@ -172,10 +186,10 @@ class UnitProducts(Products):
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return UnitProducts(self.num_classes, self.dim, self.one.to(device, dtype))
 
-    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
+    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         return unit[:, start:stop].clone()
 
-    def combine(self, coefficients: Tensor, start: int) -> Tensor:
+    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         return functional.pad(coefficients, (start, self.dim - start - coefficients.shape[1]))
 
     def rows(self, index: Tensor) -> Tensor:
@@ -213,22 +227,31 @@ class HadamardProducts(Products):
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return HadamardProducts(self.signs.to(device, dtype), self.num_classes, self.dim, self.scale)
 
-    def _transform(self, x: Tensor) -> Tensor:
-        """Multiply rows of length d by H / sqrt(d)."""
-        columns = x.reshape(-1, len(self.right)) @ self.right
-        return torch.matmul(self.left, columns.view(-1, len(self.left), len(self.right))).view(x.shape)
+    def scratch(self, rows: int) -> Scratch:
+        blocks = -(-self.num_classes // self.size)
+        entries = min(max(self._entries, rows * self.size), rows * blocks * self.size)
+        return self.signs.new_empty(entries), self.signs.new_empty(entries)
 
-    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
+    def _transform(self, x: Tensor, out: Tensor, between: Tensor) -> Tensor:
+        """Multiply rows of length d by H / sqrt(d); ``out`` may be ``x``."""
+        p, q = len(self.left), len(self.right)
+        torch.mm(x.view(-1, q), self.right, out=between.view(-1, q))
+        torch.bmm(self.left.expand(x.numel() // self.size, p, p), between.view(-1, p, q), out=out.view(-1, p, q))
+        return out
+
+    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         unit = unit[:, : self.size]
         first = start // self.size
         signs = self.signs[first : -(-stop // self.size)]
-        out = self._transform(unit[:, None] * signs).flatten(1)
+        shape = len(unit), len(signs), self.size
+        x, between = _of_shape(shape, scratch or self.scratch(len(unit)))
+        out = self._transform(torch.mul(unit[:, None], signs, out=x), x, between).flatten(1)
         if stop > len(self.signs) * self.size:
             out = torch.cat([out, unit], 1)
         offset = first * self.size
         return out[:, start - offset : stop - offset]
 
-    def combine(self, coefficients: Tensor, start: int) -> Tensor:
+    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         first = start // self.size
         before = start - first * self.size
         behind = -(before + coefficients.shape[1]) % self.size
@@ -236,7 +259,9 @@ class HadamardProducts(Products):
             coefficients = functional.pad(coefficients, (before, behind))
         blocks = coefficients.reshape(len(coefficients), -1, self.size)
         signs = self.signs[first : first + blocks.shape[1]]
-        out = self._transform(blocks[:, : len(signs)]).mul_(signs).sum(1)
+        x = blocks[:, : len(signs)].contiguous()
+        out, between = (x, *_of_shape(x.shape, scratch[1:])) if scratch else (torch.empty_like(x), torch.empty_like(x))
+        out = self._transform(x, out, between).mul_(signs).sum(1)
         if blocks.shape[1] > len(signs):
             out += blocks[:, -1]
         return functional.pad(out, (0, self.dim - self.size))
@@ -249,6 +274,10 @@ class HadamardProducts(Products):
         units = (block == len(self.signs))[:, None]
         out = torch.where(units, functional.one_hot(row, self.size).to(out), out)
         return functional.pad(out, (0, self.dim - self.size))
+
+
+def _of_shape(shape: Tuple[int, ...], buffers: Tuple[Tensor, ...]) -> List[Tensor]:
+    return [buffer[: math.prod(shape)].view(shape) for buffer in buffers]
 
 
 class DesignProducts(Products):
@@ -277,7 +306,7 @@ class DesignProducts(Products):
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return DesignProducts(self.supports.to(device), self.patterns.to(device, dtype), self.num_classes, self.dim)
 
-    def cosines(self, unit: Tensor, start: int, stop: int) -> Tensor:
+    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         per_support = len(self.patterns)
         first = start // per_support
         supports = self.supports[first : -(-stop // per_support)]
@@ -286,7 +315,7 @@ class DesignProducts(Products):
         offset = first * per_support
         return out[:, start - offset : stop - offset]
 
-    def combine(self, coefficients: Tensor, start: int) -> Tensor:
+    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         per_support = len(self.patterns)
         first = start // per_support
         before = start - first * per_support
