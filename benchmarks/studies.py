@@ -79,11 +79,8 @@ def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = ''
 TOP1 = {'accuracy/top1': 'top-1'}
 SWEEP_FC = cifar('tau_fc', 'fc')
 SWEEP_TAU = {tau: cifar(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
-# d = 10 at the paper's tau is a run of the other sweep
-SWEEP_DIM = {
-    dim: SWEEP_TAU[0.07] if dim == 10 else cifar(f'dim_{dim}', 'ebv', basis=f'data/ebv/10x{dim}.safetensors')
-    for dim in DIMS
-}
+SWEEP_DIM = {dim: cifar(f'dim_{dim}', 'ebv', tau=0.07, basis=f'data/ebv/10x{dim}.safetensors') for dim in DIMS}
+SWEEP_DIM[10] = SWEEP_TAU[0.07]  # the same
 STUDIES = {
     'long-tail': Study(
         'CIFAR-10-LT, 30 epochs',
@@ -187,7 +184,7 @@ class History:
         return self.train[last].get('epoch', last) if last else 0
 
     def losses(self, key: str = 'loss') -> Tuple[List[int], List[float]]:
-        """Where, and the mean of a training loss there: a point for each epoch, or for a twentieth of the iterations."""
+        """Where, and the mean of a loss there: a point for each epoch, or for each twentieth of the iterations."""
         points: Dict[int, List[float]] = {}
         width = max(1, self.total // 20)
         for step, record in sorted(self.train.items()):
