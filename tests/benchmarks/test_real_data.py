@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -266,7 +268,8 @@ def test_an_interruption_stops_the_trainings(make, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(real_data, 'Training', Spied)
-    monkeypatch.setattr(real_data.time, 'sleep', interrupt)
+    # subprocess sleeps too, hence not time.sleep itself
+    monkeypatch.setattr(real_data, 'time', SimpleNamespace(sleep=interrupt, monotonic=time.monotonic))
     with pytest.raises(KeyboardInterrupt):
         real_data.run_all([make('sleeps')], tmp_path / 'runs', jobs=1)
     assert started[0].process.returncode is not None
