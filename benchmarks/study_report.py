@@ -70,6 +70,8 @@ def curves(study: Study, histories: Dict[str, History], path: Path) -> None:
             for panel, (key, name) in zip(panels, study.losses.items()):
                 panel.plot(*history.losses(key), **style)
                 panel.set(xlabel=history.unit, ylabel=name, yscale='log')
+                panel.yaxis.set_major_formatter('{x:g}')
+                panel.yaxis.set_minor_formatter('{x:g}')
             steps = sorted(history.val)
             last.plot(steps, [percent(metric, history.val[s][metric]) for s in steps], marker='.', label=label, **style)
             last.set(xlabel=history.unit, ylabel=heading)

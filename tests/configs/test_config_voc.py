@@ -1,7 +1,9 @@
 """The twins of the VOC slice: twenty classes throughout, short, and of the same names on disk."""
 
+import re
+
 import pytest
-from experiments import VOC, load, nodes_with, plain
+from experiments import REPO, VOC, load, nodes_with, plain
 
 from ebv_mm.basis import size_in_name
 
@@ -51,3 +53,10 @@ def test_a_run_ends_with_a_validation_and_can_be_cut_off(name):
     schedulers = config.param_scheduler
     ends = [end for s in schedulers for end in (s.get('end', 0), *s.get('milestones', ()))]
     assert max(ends) <= train.max_iters
+
+
+def test_the_page_links_every_config_and_nothing_that_is_missing():
+    page = (REPO / 'docs' / 'results.md').read_text()
+    targets = re.findall(r'(?<!!)\[[^\]]*\]\(([^)#]+)\)', page)
+    assert all((REPO / 'docs' / target).exists() for target in targets)
+    assert {f'../configs/{name}.py' for name in VOC} <= set(targets)
