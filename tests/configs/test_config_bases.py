@@ -19,6 +19,7 @@ from ebv_mm.layers import EBVConv2d, EBVLinear
         'mmdet/mask_rcnn_r50_ebv_1x',
         'mmdet/cascade_mask_rcnn_r50_ebv_1x',
         'mmseg/upernet_r18_ebv_80k',
+        'mmdet/mask_rcnn_r50_ebv_voc',
     ],
 )
 def test_config_builds_with_the_basis_that_the_tool_makes(name, tmp_path, monkeypatch):

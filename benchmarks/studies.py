@@ -1,0 +1,212 @@
+"""The trainings behind docs/results.md, and what they leave."""
+
+import contextlib
+import json
+import math
+import statistics
+from copy import deepcopy
+from functools import lru_cache
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from mmengine.config import Config
+
+REPO = Path(__file__).parents[1]
+TEST, CLASSES = 'test', 'classes'  # folders within that of a run
+RECALLS = 'single-label/recall_classwise'
+
+
+class Run(NamedTuple):
+    """One training: its folder's name, its config, and what differs from that."""
+
+    name: str
+    config: str
+    options: Dict[str, object] = {}
+
+    def train(self, work_dir: Path) -> List[str]:
+        return ['tools/train.py', f'configs/{self.config}.py', '--resume', *self._common(work_dir / self.name)]
+
+    def test(self, checkpoint: Path, folder: str, **options: object) -> List[str]:
+        """Test a checkpoint into a folder beside it."""
+        common = self._common(checkpoint.parent / folder, options)
+        return ['tools/test.py', f'configs/{self.config}.py', str(checkpoint), *common]
+
+    def _common(self, folder: Path, more: Optional[dict] = None) -> List[str]:
+        options = {**self.options, **(more or {})}
+        pairs = [f'{key}={value}'.replace(' ', '').replace("'", '') for key, value in options.items()]
+        return ['--work-dir', str(folder), *(['--cfg-options', *pairs] if pairs else [])]
+
+
+class Study(NamedTuple):
+    """Runs to be compared: a line of the table for each setting, which has a run for each seed.
+
+    ``metrics`` and ``losses`` map the hosts' names to headings; the losses and the first metric become a picture.
+    """
+
+    title: str
+    metrics: Dict[str, str]
+    settings: Dict[str, List[Run]]
+    losses: Dict[str, str] = {'loss': 'training loss'}
+
+
+# The host's data set asks for the official archive, ours takes any copy; its test images are balanced too.
+CIFAR = {
+    **{f'{loader}_dataloader.dataset.type': 'LongTailCIFAR10' for loader in ('val', 'test')},
+    **{f'{loader}_dataloader.dataset.check_md5': False for loader in ('train', 'val', 'test')},
+    **{f'{loader}_dataloader.num_workers': 0 for loader in ('train', 'val', 'test')},
+    **{f'{loader}_dataloader.persistent_workers': False for loader in ('train', 'val', 'test')},
+    'model.backbone.channels_last': True,
+    'default_hooks.logger.interval': 20,
+    'train_cfg.val_interval': 5,
+}
+LONG = {**CIFAR, 'train_cfg.max_epochs': 30, 'param_scheduler.1.milestones': [24, 27]}
+SHORT = {**CIFAR, 'train_cfg.max_epochs': 10, 'param_scheduler.1.milestones': [8, 9]}
+TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
+DIMS = (3, 5, 10, 20)
+
+
+def cifar(name: str, head: str, imbalance: int = 100, schedule: Optional[dict] = None, seed: int = 0, **changes) -> Run:
+    """A training on long-tailed CIFAR-10; ``changes`` are those of the head."""
+    options = {**(schedule or SHORT), 'randomness.seed': seed}
+    options.update({f'model.head.{key}': value for key, value in changes.items()})
+    return Run(name, f'mmpretrain/resnet32_{head}_cifar10-lt-{imbalance}', options)
+
+
+def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = '', **changes) -> List[Run]:
+    return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, LONG, seed, **changes) for seed in seeds]
+
+
+TOP1 = {'accuracy/top1': 'top-1'}
+SWEEP_FC = cifar('tau_fc', 'fc')
+SWEEP_TAU = {tau: cifar(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
+SWEEP_DIM = {dim: cifar(f'dim_{dim}', 'ebv', tau=0.07, basis=f'data/ebv/10x{dim}.safetensors') for dim in DIMS}
+SWEEP_DIM[10] = SWEEP_TAU[0.07]  # the same
+STUDIES = {
+    'long-tail': Study(
+        'CIFAR-10-LT, 30 epochs',
+        TOP1,
+        {
+            'imbalance 100, FC': long_tail('fc', 100, (0, 1, 2)),
+            'imbalance 100, EBV': long_tail('ebv', 100, (0, 1, 2)),
+            'imbalance 10, FC': long_tail('fc', 10, (0,)),
+            'imbalance 10, EBV': long_tail('ebv', 10, (0,)),
+        },
+    ),
+    'tau': Study(
+        'CIFAR-10-LT, imbalance 100, 10 epochs: tau',
+        TOP1,
+        {'FC': [SWEEP_FC], **{f'EBV, tau = {tau}': [run] for tau, run in SWEEP_TAU.items()}},
+    ),
+    'dim': Study(
+        'CIFAR-10-LT, imbalance 100, 10 epochs: d',
+        TOP1,
+        {'FC': [SWEEP_FC], **{f'EBV, d = {dim}': [run] for dim, run in SWEEP_DIM.items()}},
+    ),
+    'voc-det': Study(
+        'VOC slice, Mask R-CNN R50',
+        {
+            'coco/bbox_mAP': 'box AP',
+            'coco/bbox_mAP_50': 'box AP50',
+            'coco/segm_mAP': 'mask AP',
+            'coco/segm_mAP_50': 'mask AP50',
+        },
+        {head.upper(): [Run(f'voc_det_{head}', f'mmdet/mask_rcnn_r50_{head}_voc')] for head in ('fc', 'ebv')},
+        {'loss_cls': 'box classification loss', 'loss_mask': 'mask loss'},
+    ),
+    'voc-seg': Study(
+        'VOC slice, UperNet R50',
+        {'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
+        {head.upper(): [Run(f'voc_seg_{head}', f'mmseg/upernet_r50_{head}_voc')] for head in ('fc', 'ebv')},
+        {'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
+    ),
+}
+
+
+def runs_of(studies: Sequence[str]) -> List[Run]:
+    """The runs of some studies, each once."""
+    return list(
+        {run.name: run for name in studies for runs in STUDIES[name].settings.values() for run in runs}.values()
+    )
+
+
+@lru_cache(maxsize=None)
+def _read(config: str) -> Config:
+    return Config.fromfile(REPO / 'configs' / f'{config}.py')
+
+
+def resolve(run: Run) -> Config:
+    """The config of a run with its options."""
+    cfg = deepcopy(_read(run.config))
+    cfg.merge_from_dict(run.options)
+    return cfg
+
+
+class History:
+    """The scalars of a run, of all its parts if it was cut off and resumed.
+
+    Attributes:
+        train: Records with the losses, by iteration.
+        val: Records with the metrics, by epoch, or by iteration where the run has no epochs.
+        total: The last epoch or iteration.
+        recalls: The accuracy in percent of each class, if `classes` has tested it: at most one list.
+    """
+
+    def __init__(self, run: Run, work_dir: Path) -> None:
+        cfg = resolve(run)
+        self.total = cfg.train_cfg.get('max_epochs') or cfg.train_cfg.max_iters
+        self.batch_size = cfg.train_dataloader.batch_size
+        self.train: Dict[int, dict] = {}
+        self.val: Dict[int, dict] = {}
+        folder = work_dir / run.name
+        by_epoch = 'max_epochs' in cfg.train_cfg
+        self.unit = 'epoch' if by_epoch else 'iteration'
+        self.last_checkpoint = folder / f'{"epoch" if by_epoch else "iter"}_{self.total}.pth'
+        # Folders are named by the time at which they were begun.
+        for file in sorted(folder.glob('*/vis_data/scalars.json')):
+            records = list(_records(file))
+            begin = min((record['step'] for record in records if 'loss' in record), default=math.inf)
+            # what was done again replaces what was lost
+            self.train = {step: record for step, record in self.train.items() if step < begin}
+            for record in records:
+                (self.train if 'loss' in record else self.val)[record['step']] = record
+        for metrics in _tests(folder / TEST):
+            self.val[self.total] = metrics
+        self.recalls = [metrics[RECALLS] for metrics in _tests(folder / CLASSES)][-1:]
+
+    @property
+    def finished(self) -> bool:
+        return self.total in self.val
+
+    @property
+    def done(self) -> int:
+        """The epoch, or iteration, that the run is at."""
+        last = max(self.train, default=0)
+        return self.train[last].get('epoch', last) if last else 0
+
+    def losses(self, key: str = 'loss') -> Tuple[List[int], List[float]]:
+        """Where, and the mean of a loss there: a point for each epoch, or for each twentieth of the iterations."""
+        points: Dict[int, List[float]] = {}
+        width = max(1, self.total // 20)
+        for step, record in sorted(self.train.items()):
+            at = record['epoch'] if 'epoch' in record else math.ceil(step / width) * width
+            points.setdefault(at, []).append(record[key])
+        return list(points), [statistics.mean(losses) for losses in points.values()]
+
+    def speed(self) -> Tuple[float, float]:
+        """Images per second, and the share of the time that went into waiting for data."""
+        seconds = statistics.median(record['time'] for record in self.train.values())
+        waiting = statistics.median(record['data_time'] for record in self.train.values())
+        return self.batch_size / seconds, waiting / seconds
+
+
+def _tests(folder: Path) -> Iterator[dict]:
+    """What tools/test.py has written into a folder, the newest last."""
+    for file in sorted(folder.glob('*/*.json')):
+        yield json.loads(file.read_text())
+
+
+def _records(file: Path) -> Iterator[dict]:
+    for line in file.read_text().splitlines():
+        # The last line may be half written.
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)

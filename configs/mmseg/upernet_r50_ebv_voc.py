@@ -1,0 +1,8 @@
+_base_ = 'upernet_r50_fc_voc.py'
+custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
+
+basis = 'data/ebv/21x21.safetensors'
+model = dict(
+    decode_head=dict(type='EBVDecodeHead', head='UPerHead', basis=basis),
+    auxiliary_head=dict(type='EBVDecodeHead', head='FCNHead', basis=basis),
+)
