@@ -60,7 +60,7 @@ CIFAR = {
     'train_cfg.val_interval': 5,
 }
 LONG = {**CIFAR, 'train_cfg.max_epochs': 30, 'param_scheduler.1.milestones': [24, 27]}
-SHORT = {**CIFAR, 'train_cfg.max_epochs': 10, 'param_scheduler.1.milestones': [8, 9]}
+SHORT = {**CIFAR, 'train_cfg.max_epochs': 10, 'param_scheduler.0.end': 2, 'param_scheduler.1.milestones': [8, 9]}
 TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
 DIMS = (3, 5, 10, 20)
 
