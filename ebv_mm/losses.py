@@ -76,7 +76,7 @@ def basis_cross_entropy(
     products = _products(basis, embedding, dtype)
     with autocast_off(embedding.device.type):
         z = products.enter(scaled_direction(embedding.to(dtype), tau))
-        coefficients, divisor = _read_target(target, products, dtype, label_smoothing, weight, ignore_index)
+        coefficients, divisor = _read_target(target, len(z), products, dtype, label_smoothing, weight, ignore_index)
         losses = _streamed()(z, products, *coefficients)
         if reduction == 'none':
             return losses
@@ -239,6 +239,7 @@ def _products(basis: AnyBasis, embedding: Tensor, dtype: torch.dtype) -> Product
 
 def _read_target(
     target: Target,
+    batch: int,
     products: Products,
     dtype: torch.dtype,
     label_smoothing: float,
@@ -251,7 +252,8 @@ def _read_target(
     if weight is not None and weight.shape != (num_classes,):
         raise ValueError(f'weight has shape {tuple(weight.shape)}, but there are {num_classes} classes; give one each')
     dense = None
-    if isinstance(target, Tensor) and target.ndim == 1:
+    if isinstance(target, Tensor) and target.ndim == 1 and not target.is_floating_point():
+        target = target.long()  # in uint8 an ignore_index of -100 would be 156
         known = target != ignore_index
         classes = torch.where(known, target, 0)[:, None]
         shares = known[:, None].to(dtype)
@@ -261,9 +263,12 @@ def _read_target(
         if isinstance(target, Tensor):
             classes, shares, dense = _few_or_dense(target.detach(), num_classes, dtype)
         else:
-            classes, shares = target[0], target[1].detach().to(dtype)
+            classes, shares = target[0].long(), target[1].detach().to(dtype)
         divisor = len(classes)
         smooth = shares.new_full((len(classes),), label_smoothing / num_classes)
+    if len(classes) != batch or classes.ndim != 2 or classes.shape != shares.shape:
+        given = [tuple(part.shape) for part in ([target] if isinstance(target, Tensor) else target)]
+        raise ValueError(f'target has shape {given}, but there are {batch} embeddings; give one row for each of them')
     if classes.numel() and classes.device.type == 'cpu' and not 0 <= classes.min() <= classes.max() < num_classes:
         raise IndexError(f'a target is outside of the classes 0 ... {num_classes - 1}; check the labels')
     shares = shares * (1 - label_smoothing)
@@ -281,18 +286,19 @@ def _few_or_dense(target: Tensor, num_classes: int, dtype: torch.dtype) -> Tuple
             f'target has shape {tuple(target.shape)} and dtype {target.dtype}, but there are {num_classes} classes; '
             f'give indices (B,), shares (B, {num_classes}), or a pair of both for few classes (B, K)'
         )
-    found: List[
-        Tensor
-    ] = []  # (row, class) of the shares that are not zero; some rows at a time, to hold no mask of all
+    none = target.new_zeros(len(target), 0, dtype=torch.int64)
+    # (row, class) of the shares that are not zero; some rows at a time, to hold no mask of all
+    found: List[Tensor] = []
     step = max(1, (1 << 22) // num_classes)
     for start in range(0, len(target), step):
         part = target[start : start + step]
         if int(torch.count_nonzero(part)) > FEW * len(part):
-            none = target.new_zeros(len(target), 0, dtype=torch.int64)
             return none, none.to(dtype), target
         found.append(part.nonzero() + torch.tensor([start, 0], device=target.device))
     row, column = torch.cat(found).T if found else target.new_empty(2, 0, dtype=torch.int64)
     counts = torch.bincount(row, minlength=len(target))
+    if len(counts) and counts.max() > FEW:  # few on average, but not in each row
+        return none, none.to(dtype), target
     place = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
     classes = target.new_zeros(len(target), int(counts.max()) if len(counts) else 0, dtype=torch.int64)
     shares = torch.zeros(classes.shape, dtype=dtype, device=target.device)

@@ -125,6 +125,28 @@ def test_zero_vectors_and_empty_batches(name):
     assert [part.shape for part in basis_topk(empty, 2, basis)] == [(0, 2), (0, 2)]
 
 
+@pytest.mark.parametrize('dtype', [torch.uint8, torch.int32])
+def test_indices_of_any_integer_type(dtype):
+    basis, v = BASES['dense'](), torch.randn(4, 20)
+    target = torch.tensor([0, 156, 3, 255])
+    expected = basis_cross_entropy(v, target, basis)
+    assert torch.equal(basis_cross_entropy(v, target.to(dtype), basis), expected)
+    shares = torch.ones(4, 1)
+    assert torch.equal(basis_cross_entropy(v, (target.to(dtype)[:, None], shares), basis), expected)
+
+
+def test_one_dense_row_among_sparse_ones_takes_no_memory_for_all(monkeypatch):
+    basis, v = BASES['dense'](), torch.randn(100, 20, requires_grad=True)
+    target = functional.one_hot(torch.arange(100), 300).float()
+    target[7] = 1 / 300
+    asked = []
+    rows = products_module.DenseProducts.rows
+    monkeypatch.setattr(products_module.DenseProducts, 'rows', lambda self, i: asked.append(len(i)) or rows(self, i))
+    loss = basis_cross_entropy(v, target, basis)
+    torch.testing.assert_close(loss, functional.cross_entropy(dense_logits(v, basis, 0.07), target))
+    assert sum(asked) <= 8 * 100
+
+
 def test_a_tiny_loss_is_not_lost_among_large_logits():
     basis = make_basis(8, 8)
     loss = basis_cross_entropy(basis.vectors, torch.arange(8), basis, tau=0.007)
@@ -174,6 +196,11 @@ def test_topk_is_that_of_the_softmax(name, k):
         (dict(weight=torch.ones(3)), ValueError, 'there are 300 classes'),
         (dict(target=torch.tensor([0, 300])), IndexError, r'outside of the classes 0 ... 299'),
         (dict(target=torch.ones(2, 4)), ValueError, r'target has shape \(2, 4\)'),
+        (dict(target=torch.ones(2)), ValueError, r'target has shape \(2,\) and dtype torch.float32'),
+        (dict(target=torch.tensor([0])), ValueError, r'target has shape \[\(1,\)\], but there are 2 embeddings'),
+        (dict(target=torch.tensor([0, 1, 2])), ValueError, 'there are 2 embeddings'),
+        (dict(target=torch.ones(1, 300)), ValueError, 'there are 2 embeddings'),
+        (dict(target=(torch.zeros(2, 1).long(), torch.ones(2, 2))), ValueError, r'\[\(2, 1\), \(2, 2\)\]'),
         (dict(embedding=torch.ones(2, 4)), ValueError, r'needs \(B, 20\)'),
     ],
 )
