@@ -140,12 +140,24 @@ class _StructuredProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor):
-        products = ctx.products
-        out = gradient.new_zeros(len(gradient), products.dim)
-        for rows in products.row_chunks(len(gradient)):
+        return _StructuredSum.apply(gradient, ctx.products), None
+
+
+class _StructuredSum(torch.autograd.Function):
+    """The transpose of :class:`_StructuredProduct`; each is the gradient of the other, as often as is asked for."""
+
+    @staticmethod
+    def forward(ctx, coefficients: Tensor, products: Products) -> Tensor:
+        ctx.products = products
+        out = coefficients.new_zeros(len(coefficients), products.dim)
+        for rows in products.row_chunks(len(coefficients)):
             for start, stop in products.class_blocks(rows.stop - rows.start):
-                out[rows] += products.combine(gradient[rows, start:stop], start)
-        return out, None
+                out[rows] += products.combine(coefficients[rows, start:stop], start)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return _StructuredProduct.apply(gradient, ctx.products), None
 
 
 class _BasisClassifier:

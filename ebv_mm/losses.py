@@ -8,7 +8,6 @@ from typing import Callable, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .basis import Basis, DenseProducts, Products
 from .basis.products import Scratch
@@ -152,8 +151,13 @@ class _Streamed(torch.autograd.Function):
         return losses
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_losses: Tensor):
+        # torch's once_differentiable would let a second derivative pass in which this gradient is a constant
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                'basis_cross_entropy has a first derivative only, but create_graph=True asks for more; take '
+                'F.cross_entropy of the logits of an EBVLinear'
+            )
         (gradient,) = ctx.saved_tensors
         return (gradient * grad_losses[:, None], *[None] * (1 + len(_Target._fields)))
 

@@ -99,6 +99,13 @@ def test_gradcheck(name, kind):
     assert torch.autograd.gradcheck(loss, v, fast_mode=True)
 
 
+def test_a_second_derivative_is_refused():
+    v = torch.randn(4, 20, requires_grad=True)
+    loss = basis_cross_entropy(v, torch.arange(4), BASES['dense']())
+    with pytest.raises(RuntimeError, match='first derivative only'):
+        torch.autograd.grad(loss, v, create_graph=True)
+
+
 def test_a_matrix_or_its_products_are_a_basis_too():
     basis, v = BASES['dense'](), torch.randn(5, 20)
     target = torch.arange(5)

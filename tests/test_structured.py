@@ -127,8 +127,9 @@ def test_layers_agree_with_dense_ones_forward_and_backward(kind, shape):
 
 
 def test_gradients_of_a_structured_layer():
-    layer = twins()[0].double()
-    assert torch.autograd.gradcheck(layer, torch.randn(2, 12, dtype=torch.float64, requires_grad=True))
+    layer, x = twins()[0].double(), torch.randn(2, 12, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layer, x)
+    assert torch.autograd.gradgradcheck(layer, x)
     assert layer(torch.empty(0, 12, dtype=torch.float64)).shape == (0, 90)
 
 
