@@ -3,13 +3,15 @@
 import copy
 import io
 import json
+import pickle
+import threading
 
 import pytest
 import torch
 from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 
-from ebv_mm import EBVConv2d, EBVLinear, make_basis
+from ebv_mm import EBVConv2d, EBVLinear, basis_topk, make_basis
 from ebv_mm.basis import BasisError, closed_form_basis, coherence, from_recipe
 
 SIZES = [
@@ -67,6 +69,39 @@ def test_products_with_turned_vectors(num_classes, dim, method):
     torch.testing.assert_close(cosines, x @ basis.vectors.double().T, rtol=1e-6, atol=1e-5)
 
 
+@ALL
+def test_products_of_all_classes_at_once_however_many(num_classes, dim, method, monkeypatch):
+    basis = make_basis(num_classes, dim, method=method, structured=True, rotate=False)
+    products, x = basis.products.to('cpu', torch.float32), torch.randn(5, dim)
+    monkeypatch.setattr(type(products), 'cpu_entries', num_classes)
+    torch.testing.assert_close(products.cosines(x, 0, num_classes), x @ basis.vectors.T, rtol=1e-4, atol=1e-4)
+
+
+def test_what_one_thread_places_is_whole_when_another_sees_it(monkeypatch):
+    products, seen = make_basis(**KERDOCK).products, []
+    to = type(products.rotation).to
+
+    def slow(self, *key):
+        thread = threading.Thread(target=lambda: seen.append(products._placed.get(key)))
+        thread.start()
+        thread.join()
+        return to(self, *key)
+
+    monkeypatch.setattr(type(products.rotation), 'to', slow)
+    products.to('cpu', torch.float32)
+    assert seen == [None]
+
+
+def test_training_after_inference_mode():
+    basis, x = make_basis(**KERDOCK), torch.randn(3, 16)
+    layer = EBVLinear(16, 90, basis=basis)
+    with torch.inference_mode():
+        layer(x)
+        basis_topk(x, 2, basis)
+    layer(x).sum().backward()
+    assert torch.isfinite(layer.weight.grad).all()
+
+
 def test_the_name_of_a_method_is_enough_and_the_dense_one_has_the_same_vectors():
     named = make_basis(5000, 64, method='delsarte-goethals')
     assert 'vectors' not in named.__dict__ and len(named.recipe) < 1000
@@ -93,6 +128,21 @@ def test_a_recipe_that_gives_something_else_is_refused():
         from_recipe(json.dumps(dict(recipe, sha256='0' * 64)))
     with pytest.raises(BasisError, match='another version'):
         from_recipe(json.dumps(dict(recipe, version=99)))
+
+
+def test_pickled_as_its_recipe():
+    basis = make_basis(5000, 64, method='delsarte-goethals', seed=3).first(4000)
+    data = pickle.dumps(basis)
+    assert len(data) < 1000
+    for again in (pickle.loads(data), copy.deepcopy(basis)):
+        assert again.recipe == basis.recipe and torch.equal(again.vectors, basis.vectors)
+
+
+def test_no_more_vectors_than_there_are():
+    basis = make_basis(**KERDOCK)
+    for number in (0, 101):
+        with pytest.raises(BasisError, match=f'has no {number} vectors'):
+            basis.first(number)
 
 
 def test_where_there_is_no_structure():
@@ -141,6 +191,14 @@ def test_half_precision_copies_and_averages_keep_the_recipe():
     assert torch.equal(copy.deepcopy(layer).basis, recipe)
     for ranks in range(1, 17):
         assert torch.equal(sum([recipe] * ranks) / ranks, recipe)
+
+
+def test_a_layer_is_pickled_without_what_it_keeps_for_a_device():
+    layer, x = twins()[0], torch.randn(3, 12)
+    expected = layer(x)
+    for again in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)):
+        assert not again.structure._placed and layer.structure._placed
+        assert torch.equal(again(x), expected)
 
 
 def round_trip(module: nn.Module) -> dict:

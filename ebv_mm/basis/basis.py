@@ -124,6 +124,8 @@ class StructuredBasis(Basis):
 
     def first(self, num_classes: int) -> 'StructuredBasis':
         """The first ``num_classes`` vectors."""
+        if not 1 <= num_classes <= self.num_classes:
+            raise BasisError(f'{self} has no {num_classes} vectors; ask for 1 to {self.num_classes}, or make more')
         products = self.products.first(num_classes)
         return StructuredBasis(products, self.materialise, self.made_of, self.seed, self.known_coherence)
 
@@ -142,6 +144,12 @@ class StructuredBasis(Basis):
                 version=RECIPE_VERSION,
             )
         )
+
+    def __reduce__(self) -> tuple:
+        """Pickled, and copied, as the recipe."""
+        from .make import from_recipe  # which imports this module
+
+        return from_recipe, (self.recipe,)
 
     def __repr__(self) -> str:
         return f'StructuredBasis(num_classes={self.num_classes}, dim={self.dim}, method={self.method!r})'

@@ -97,15 +97,21 @@ class Products:
     def first(self, num_classes: int) -> 'Products':
         """Of the first ``num_classes`` classes only; the tables stay whole."""
         out = copy(self)
-        out.num_classes, out._placed = num_classes, {}
+        out.num_classes = num_classes
         return out
+
+    def __getstate__(self) -> dict:
+        """What is kept by ``to`` stays out of copies and files: those may come to another device."""
+        return {**self.__dict__, '_placed': {}}
 
     def to(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         """The same on a device and in a precision; kept, so that asking in every step costs nothing."""
         key = (torch.device(device), dtype)
         if key not in self._placed:
-            placed = self._placed[key] = self._move(*key)
-            placed.rotation = None if self.rotation is None else self.rotation.to(*key)
+            with torch.inference_mode(False):  # a training that follows takes what an inference has made
+                placed = self._move(*key)
+                placed.rotation = None if self.rotation is None else self.rotation.to(*key)
+            self._placed[key] = placed  # whole: another thread may be waiting for it
         return self._placed[key]
 
     def row_chunks(self, batch: int) -> Iterator[slice]:
@@ -244,7 +250,7 @@ class HadamardProducts(Products):
         first = start // self.size
         signs = self.signs[first : -(-stop // self.size)]
         shape = len(unit), len(signs), self.size
-        x, between = _of_shape(shape, scratch or self.scratch(len(unit)))
+        x, between = _of_shape(shape, scratch) if scratch else (signs.new_empty(shape), signs.new_empty(shape))
         out = self._transform(torch.mul(unit[:, None], signs, out=x), x, between).flatten(1)
         if stop > len(self.signs) * self.size:
             out = torch.cat([out, unit], 1)
