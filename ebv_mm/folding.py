@@ -1,6 +1,7 @@
 """Deployment: projection and dense basis as one plain layer."""
 
 from copy import deepcopy
+from typing import Dict
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +24,13 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
     model = deepcopy(model)
     if isinstance(model, (EBVLinear, EBVConv2d)):
         return _folded(model, keep_norm)
+    folded: Dict[nn.Module, nn.Module] = {}  # one that stands in several places stays one
     for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
+        for name, child in parent._modules.items():  # named_children() leaves out the second of two
             if isinstance(child, (EBVLinear, EBVConv2d)):
-                setattr(parent, name, _folded(child, keep_norm))
+                if child not in folded:
+                    folded[child] = _folded(child, keep_norm)
+                parent._modules[name] = folded[child]
     return model
 
 

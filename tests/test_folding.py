@@ -61,6 +61,13 @@ def test_the_model_itself_is_left_alone():
     assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), before.state_dict().values()))
 
 
+def test_a_layer_in_several_places_stays_one():
+    layer = EBVLinear(4, 5, basis=dict(num_classes=5, dim=8))
+    folded = fold(nn.ModuleDict(dict(levels=nn.ModuleList([layer, layer]), other=nn.Sequential(layer))))
+    assert type(folded['levels'][0]) is nn.Linear
+    assert folded['levels'][0] is folded['levels'][1] is folded['other'][0]
+
+
 def test_a_structured_or_missing_basis_is_refused():
     structured = EBVLinear(4, 90, basis=dict(num_classes=90, dim=16, method='kerdock', structured=True))
     with pytest.raises(TypeError, match='structured basis'):

@@ -136,6 +136,7 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
                 time_limit=args.time_limit,
                 device=args.device,
                 progress=stop.report,
+                structured=False,
             )
     seconds = time.monotonic() - start
     missed = args.alpha is not None and basis.coherence > args.alpha + ALPHA_TOLERANCE

@@ -164,6 +164,14 @@ def test_sparse(tool, tmp_path):
     assert (load_basis(out).vectors == 0).float().mean() > 0.9
 
 
+def test_the_time_is_that_of_the_matrix_whatever_the_method(tool, tmp_path, monkeypatch):
+    finished = []
+    monkeypatch.setattr(tool, 'finish', lambda basis, *_: finished.append('vectors' in basis.__dict__))
+    out = str(tmp_path / 'basis.safetensors')
+    assert tool.main(['--num-classes', '100', '--dim', '16', '--method', 'kerdock', '--out', out]) == 0
+    assert finished == [True]
+
+
 def test_import(tool, tmp_path, capsys):
     basis = make_basis(14, 7)
     torch.save(basis.vectors, tmp_path / 'theirs.pth')
