@@ -91,6 +91,11 @@ def test_too_few_predictions_for_the_metric():
         metric.process(None, [sample.to_dict()])
 
 
+def test_more_predictions_than_classes_are_refused_before_the_training():
+    with pytest.raises(ValueError, match='predict_topk = 91, but there are 90 classes'):
+        head(BASES[0], predict_topk=91)
+
+
 def test_many_classes_stream_by_themselves_where_they_can():
     basis = dict(num_classes=MANY_CLASSES, dim=256, method='kerdock', structured=True)
     assert head(basis, MANY_CLASSES).streaming

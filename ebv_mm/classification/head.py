@@ -42,6 +42,8 @@ class EBVClsHead(LinearClsHead):
         init_cfg: Optional[dict] = None,
         **kwargs,
     ) -> None:
+        if predict_topk is not None and not 1 <= predict_topk <= num_classes:
+            raise ValueError(f'predict_topk = {predict_topk}, but there are {num_classes} classes; give 1 to that many')
         # The parent's own fc is thrown away: let it have one output, and not 100,000 that take 800 MB.
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
