@@ -100,6 +100,11 @@ def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
     return _FixedBasis(torch.full((num_classes, dim), math.nan), f'basis {str(path)!r}', dim, missing)
 
 
+def check_tau(tau: float) -> None:
+    if not (isinstance(tau, (int, float)) and 0 < tau < math.inf):
+        raise ValueError(f'tau = {tau!r}, but the temperature must be a positive number; the paper uses 0.07')
+
+
 def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
     r""":math:`v / (\lVert v \rVert \tau)`, whose products with the class vectors are the logits; zero for a zero v."""
     return v * inverse_norm(v, tau, dim)
@@ -173,8 +178,7 @@ class _BasisClassifier:
     _channel_dim: int
 
     def _fix(self, fixed: _FixedBasis, tau: float) -> None:
-        if not (isinstance(tau, (int, float)) and 0 < tau < math.inf):
-            raise ValueError(f'tau = {tau!r}, but the temperature must be a positive number; the paper uses 0.07')
+        check_tau(tau)
         self.register_buffer('basis', fixed.stored)
         self.structure = fixed.structure
         self.basis_name = fixed.name

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .basis import Basis, DenseProducts, Products
 from .basis.products import Scratch
-from .layers import autocast_off, scaled_direction, working_dtype
+from .layers import autocast_off, check_tau, scaled_direction, working_dtype
 
 AnyBasis = Union[Basis, Products, Tensor]
 Target = Union[Tensor, Tuple[Tensor, Tensor]]
@@ -67,6 +67,7 @@ def basis_cross_entropy(
         >>> basis_cross_entropy(torch.randn(4, 64), torch.tensor([0, 1, 2, 1999]), basis).shape
         torch.Size([])
     """
+    check_tau(tau)
     if reduction not in ('none', 'mean', 'sum'):
         raise ValueError(f"reduction = {reduction!r} is unknown; choose from 'none', 'mean', 'sum'")
     if not 0 <= label_smoothing <= 1:
@@ -84,6 +85,7 @@ def basis_cross_entropy(
 
 def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) -> Tuple[Tensor, Tensor]:
     """The k largest softmax probabilities (B, k) and their classes (B, k), best first, over blocks of classes."""
+    check_tau(tau)
     dtype = working_dtype(embedding)
     products = _products(basis, embedding, dtype)
     if not 1 <= k <= products.num_classes:

@@ -215,3 +215,12 @@ def test_mistakes(arguments, error, message):
     defaults = dict(embedding=torch.randn(2, 20), target=torch.tensor([0, 1]), basis=BASES['dense']())
     with pytest.raises(error, match=message):
         basis_cross_entropy(**{**defaults, **arguments})
+
+
+@pytest.mark.parametrize('tau', [0, -1.0, float('nan')])
+def test_a_temperature_that_is_none(tau):
+    v, basis = torch.randn(2, 9), torch.eye(7, 9)
+    with pytest.raises(ValueError, match='must be a positive number'):
+        basis_cross_entropy(v, torch.tensor([0, 1]), basis, tau)
+    with pytest.raises(ValueError, match='must be a positive number'):
+        basis_topk(v, 1, basis, tau)

@@ -1,0 +1,24 @@
+"""benchmarks/large_n.py runs, and tells times and memory of both sides."""
+
+import re
+
+import large_n
+import pytest
+
+
+def test_a_quick_run(capsys, tmp_path):
+    picture = tmp_path / 'growth.png'
+    arguments = ['--quick', '--repeats', '1', '--only', 'kerdock', 'unit', 'growth', '--plot', str(picture)]
+    assert large_n.main(arguments) == 0
+    _, heading, *rows, wrote = capsys.readouterr().out.splitlines()
+    assert 'smaller' in heading and wrote == f'wrote {picture}' and picture.stat().st_size > 10_000
+    assert len(rows) == 2 + len(large_n.QUICK_GROWTH)
+    for row in rows[:2]:
+        baseline, ours, faster = map(float, re.search(r'([\d.]+) ms +([\d.]+) ms +([\d.]+)x', row).groups())
+        assert faster == pytest.approx(baseline / ours, abs=0.02 * faster + 0.01)
+
+
+@pytest.mark.parametrize('name', [name for name in large_n.CASES if name != 'resnet50'])  # which is slow
+def test_both_sides_of_each_case_are_steps(name):
+    for ours in (False, True):
+        large_n.build(name, True, ours)()
