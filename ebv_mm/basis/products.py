@@ -181,6 +181,9 @@ class UnitProducts(Products):
         one: A tensor, which tells device and precision.
     """
 
+    cpu_rows = CPU_DENSE_ROWS
+    cpu_entries = CPU_DENSE_ENTRIES
+
     def __init__(self, num_classes: int, dim: int, one: Tensor) -> None:
         super().__init__(num_classes, dim)
         self.one = one
