@@ -29,7 +29,7 @@ PROGRESS_SECONDS = 60
 ENVIRONMENT = {
     'OMP_NUM_THREADS': '1',
     'MKL_NUM_THREADS': '1',
-    # Or glibc returns every large activation to the system and fetches it again: 15 % of the time.
+    # Or glibc returns every large activation to the system and fetches it again.
     'MALLOC_ARENA_MAX': '1',
     'MALLOC_MMAP_THRESHOLD_': str(2**33),
     'MALLOC_TRIM_THRESHOLD_': str(2**34),

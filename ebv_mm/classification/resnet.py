@@ -15,7 +15,7 @@ class CIFARResNet(ResNet_CIFAR):
 
     Args:
         depth: 20, 32, 44, 56 or 110.
-        channels_last: Keep weights and activations in this memory format: the same numbers, a third faster on CPUs.
+        channels_last: Keep weights and activations in this memory format: the same numbers, faster on CPUs.
         kwargs: The other arguments of ``ResNet_CIFAR``.
     """
 
