@@ -1,11 +1,13 @@
 """benchmarks/large_n.py runs, and tells times and memory of both sides."""
 
+import os
 import re
 
 import large_n
 import pytest
 
 
+@pytest.mark.skipif(not os.access('/proc/self/clear_refs', os.W_OK), reason='no peak memory can be measured here')
 def test_a_quick_run(capsys, tmp_path):
     picture = tmp_path / 'growth.png'
     arguments = ['--quick', '--repeats', '1', '--only', 'kerdock', 'unit', 'growth', '--plot', str(picture)]
@@ -15,7 +17,8 @@ def test_a_quick_run(capsys, tmp_path):
     assert len(rows) == 2 + len(large_n.QUICK_GROWTH)
     for row in rows[:2]:
         baseline, ours, faster = map(float, re.search(r'([\d.]+) ms +([\d.]+) ms +([\d.]+)x', row).groups())
-        assert faster == pytest.approx(baseline / ours, abs=0.02 * faster + 0.01)
+        rounding = 0.06 / baseline + 0.06 / ours  # both are shown to a tenth of a millisecond
+        assert faster == pytest.approx(baseline / ours, rel=rounding, abs=0.01)
 
 
 @pytest.mark.parametrize('name', [name for name in large_n.CASES if name != 'resnet50'])  # which is slow
