@@ -136,9 +136,8 @@ class _StructuredProduct(torch.autograd.Function):
     def forward(ctx, z: Tensor, products: Products) -> Tensor:
         ctx.products = products
         out = z.new_empty(len(z), products.num_classes)
-        chunks = list(products.row_chunks(len(z)))
-        scratch = products.scratch(chunks[0].stop) if chunks else None
-        for rows in chunks:
+        scratch = products.scratch(len(z))
+        for rows in products.row_chunks(len(z)):
             for start, stop in products.class_blocks(rows.stop - rows.start):
                 out[rows, start:stop] = products.cosines(z[rows], start, stop, scratch)
         return out

@@ -92,15 +92,16 @@ def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) ->
         raise ValueError(f'k = {k}, but there are {products.num_classes} classes; give a number from 1 to that')
     with torch.no_grad(), autocast_off(embedding.device.type):
         z = products.enter(scaled_direction(embedding.to(dtype), tau))
-        parts = [_topk(z[rows], k, products) for rows in products.row_chunks(len(z))]
+        scratch = products.scratch(len(z))
+        parts = [_topk(z[rows], k, products, scratch) for rows in products.row_chunks(len(z))]
     if not parts:
         return z.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=z.device)
     return torch.cat([scores for scores, _ in parts]), torch.cat([classes for _, classes in parts])
 
 
-def _topk(z: Tensor, k: int, products: Products) -> Tuple[Tensor, Tensor]:
+def _topk(z: Tensor, k: int, products: Products, scratch: Scratch) -> Tuple[Tensor, Tensor]:
     best, classes = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.int64, device=z.device)
-    softmax, scratch = _OnlineSoftmax(z), products.scratch(len(z))
+    softmax = _OnlineSoftmax(z)
     for start, stop in products.class_blocks(len(z)):
         logits = products.cosines(z, start, stop, scratch)
         values, places = logits.topk(min(k, stop - start), 1)
@@ -142,9 +143,8 @@ class _Streamed(torch.autograd.Function):
         losses = z.new_empty(len(z))
         gradient = torch.empty_like(z) if needs_gradient else None
         everyone = _weighted_sum(products, target.weight, z) if bool(target.smooth.any()) else None
-        chunks = list(products.row_chunks(len(z)))
-        scratch = products.scratch(chunks[0].stop) if chunks else None
-        for rows in chunks:
+        scratch = products.scratch(len(z))
+        for rows in products.row_chunks(len(z)):
             part = _Target(*(_rows(item, rows) for item in target[:4]), target.weight)
             losses[rows], grad = _loss_of_rows(z[rows], products, part, everyone, needs_gradient, scratch)
             if needs_gradient:

@@ -83,8 +83,8 @@ class Products:
         """(B, n) to (B, d); with a scratch, the coefficients may be overwritten."""
         raise NotImplementedError
 
-    def scratch(self, rows: int) -> Scratch:
-        """Memory for all calls with at most so many rows, so that it stays in the cache; None where it is no use."""
+    def scratch(self, batch: int) -> Scratch:
+        """Memory for all chunks of a batch in turn, so that it stays in the cache; None where it is no use."""
         return None
 
     def rows(self, index: Tensor) -> Tensor:
@@ -114,10 +114,13 @@ class Products:
             self._placed[key] = placed  # whole: another thread may be waiting for it
         return self._placed[key]
 
+    @property
+    def _rows(self) -> int:
+        return self.cpu_rows if self.device.type == 'cpu' else DEVICE_ROWS
+
     def row_chunks(self, batch: int) -> Iterator[slice]:
-        rows = self.cpu_rows if self.device.type == 'cpu' else DEVICE_ROWS
-        for start in range(0, batch, rows):
-            yield slice(start, min(start + rows, batch))
+        for start in range(0, batch, self._rows):
+            yield slice(start, min(start + self._rows, batch))
 
     @property
     def _entries(self) -> int:
@@ -130,6 +133,14 @@ class Products:
         width = max(width // self.unit_of_classes, 1) * self.unit_of_classes
         for start in range(0, self.num_classes, width):
             yield start, min(start + width, self.num_classes)
+
+    def _in_units(self, coefficients: Tensor, start: int) -> Tuple[int, Tensor]:
+        """The first of the units that have some of the classes, and the coefficients of all classes of these units."""
+        first, before = divmod(start, self.unit_of_classes)
+        behind = -(before + coefficients.shape[1]) % self.unit_of_classes
+        if before or behind:
+            coefficients = functional.pad(coefficients, (before, behind))
+        return first, coefficients
 
     def digest(self) -> str:
         """SHA-256 of the tables: two bases with the same one are the same, bit by bit."""
@@ -236,8 +247,8 @@ class HadamardProducts(Products):
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return HadamardProducts(self.signs.to(device, dtype), self.num_classes, self.dim, self.scale)
 
-    def scratch(self, rows: int) -> Scratch:
-        blocks = -(-self.num_classes // self.size)
+    def scratch(self, batch: int) -> Scratch:
+        rows, blocks = min(batch, self._rows), -(-self.num_classes // self.size)
         entries = min(max(self._entries, rows * self.size), rows * blocks * self.size)
         return self.signs.new_empty(entries), self.signs.new_empty(entries)
 
@@ -261,11 +272,7 @@ class HadamardProducts(Products):
         return out[:, start - offset : stop - offset]
 
     def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
-        first = start // self.size
-        before = start - first * self.size
-        behind = -(before + coefficients.shape[1]) % self.size
-        if before or behind:
-            coefficients = functional.pad(coefficients, (before, behind))
+        first, coefficients = self._in_units(coefficients, start)
         blocks = coefficients.reshape(len(coefficients), -1, self.size)
         signs = self.signs[first : first + blocks.shape[1]]
         x = blocks[:, : len(signs)].contiguous()
@@ -326,11 +333,7 @@ class DesignProducts(Products):
 
     def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         per_support = len(self.patterns)
-        first = start // per_support
-        before = start - first * per_support
-        behind = -(before + coefficients.shape[1]) % per_support
-        if before or behind:
-            coefficients = functional.pad(coefficients, (before, behind))
+        first, coefficients = self._in_units(coefficients, start)
         batch, count = len(coefficients), coefficients.shape[1] // per_support
         supports = self.supports[first : first + count]
         values = (coefficients.reshape(-1, per_support) @ self.patterns).view(batch, supports.numel())

@@ -32,6 +32,7 @@ class Rotation:
         generator = torch.Generator().manual_seed(seed)
         self.signs = torch.randint(0, 2, (2, dim), generator=generator).mul_(2).sub_(1).double()
         self.order = torch.randperm(dim, generator=generator)
+        self.inverse_order = self.order.argsort()
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Rotate float64 rows of length d."""
@@ -40,10 +41,11 @@ class Rotation:
 
     def back(self, rows: Tensor) -> Tensor:
         """The inverse, which is the transpose, of rows on the device and in the precision of ``to``; differentiable."""
-        once = (hartley(rows) * self.signs[1])[:, self.order.argsort()]
+        once = (hartley(rows) * self.signs[1])[:, self.inverse_order]
         return hartley(once) * self.signs[0]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> 'Rotation':
         out = copy(self)
-        out.signs, out.order = self.signs.to(device, dtype), self.order.to(device)
+        out.signs = self.signs.to(device, dtype)
+        out.order, out.inverse_order = self.order.to(device), self.inverse_order.to(device)
         return out
