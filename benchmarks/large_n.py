@@ -22,9 +22,14 @@ from torch.nn import functional
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
 
-Step = Callable[[], object]
+Step = Callable[[], torch.Tensor]  # does the work and returns the loss
 WIDTHS = {'case': 28, 'N': 9, 'd': 5, 'batch': 5, 'baseline': 12, 'ours': 11, 'faster': 7, 'baseline MB': 11,
           'ours MB': 8, 'smaller': 7}  # fmt: skip
+
+
+def backward(loss: torch.Tensor) -> torch.Tensor:
+    loss.backward()
+    return loss.detach()
 
 
 def dense_loss(num_classes: int, dim: int, batch: int) -> Step:
@@ -32,10 +37,7 @@ def dense_loss(num_classes: int, dim: int, batch: int) -> Step:
     vectors = functional.normalize(torch.randn(num_classes, dim), dim=1)
     v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
 
-    def step() -> None:
-        functional.cross_entropy(functional.normalize(v, dim=1) @ vectors.T / 0.07, target).backward()
-
-    return step
+    return lambda: backward(functional.cross_entropy(functional.normalize(v, dim=1) @ vectors.T / 0.07, target))
 
 
 def fused_loss(num_classes: int, dim: int, batch: int) -> Step:
@@ -44,9 +46,9 @@ def fused_loss(num_classes: int, dim: int, batch: int) -> Step:
     v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
     options = nn.LinearCrossEntropyOptions()
 
-    def step() -> None:
+    def step() -> torch.Tensor:
         z = functional.normalize(v, dim=1) / 0.07
-        functional.linear_cross_entropy(z, vectors, target, options=options).backward()
+        return backward(functional.linear_cross_entropy(z, vectors, target, options=options))
 
     return step
 
@@ -58,26 +60,33 @@ def streamed_loss(num_classes: int, dim: int, batch: int, method: Optional[str])
     else:
         basis = functional.normalize(torch.randn(num_classes, dim), dim=1)
     v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
-    return lambda: basis_cross_entropy(v, target, basis).backward()
+    return lambda: backward(basis_cross_entropy(v, target, basis))
 
 
-def train_step(layer: nn.Module, loss: Callable, num_classes: int, batch: int) -> Step:
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
-    x, target = torch.randn(batch, 2048, requires_grad=True), torch.randint(num_classes, (batch,))
+def all_logits(model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(model(x), target)
 
-    def step() -> None:
+
+def train_step(model: nn.Module, x: torch.Tensor, num_classes: int, loss: Callable = all_logits) -> Step:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    target = torch.randint(num_classes, (len(x),))
+
+    def step() -> torch.Tensor:
         optimizer.zero_grad()
-        loss(layer, x, target).backward()
+        value = backward(loss(model, x, target))
         optimizer.step()
+        return value
 
     return step
 
 
+def features(batch: int) -> torch.Tensor:
+    return torch.randn(batch, 2048, requires_grad=True)
+
+
 def fc_step(num_classes: int, dim: int, batch: int) -> Step:
     del dim
-    return train_step(
-        nn.Linear(2048, num_classes), lambda fc, x, y: functional.cross_entropy(fc(x), y), num_classes, batch
-    )
+    return train_step(nn.Linear(2048, num_classes), features(batch), num_classes)
 
 
 def ebv_step(num_classes: int, dim: int, batch: int, method: str) -> Step:
@@ -86,12 +95,12 @@ def ebv_step(num_classes: int, dim: int, batch: int, method: str) -> Step:
     else:
         basis = make_basis(num_classes, dim, method=method)
 
-    def loss(layer: EBVLinear, x, y):
-        if num_classes > dim:
-            return basis_cross_entropy(layer.project(x), y, layer.products, layer.tau)
-        return functional.cross_entropy(layer(x), y)  # few classes: all logits, as any head
+    def streamed(layer: EBVLinear, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return basis_cross_entropy(layer.project(x), target, layer.products, layer.tau)
 
-    return train_step(EBVLinear(2048, num_classes, basis=basis), loss, num_classes, batch)
+    layer = EBVLinear(2048, num_classes, basis=basis)
+    # few classes: all logits, as any head
+    return train_step(layer, features(batch), num_classes, streamed if num_classes > dim else all_logits)
 
 
 def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] = None) -> Step:
@@ -101,15 +110,7 @@ def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] 
     model = resnet50(num_classes=num_classes)
     if method:
         model.fc = EBVLinear(2048, num_classes, basis=make_basis(num_classes, dim, method=method))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    x, target = torch.randn(batch, 3, 224, 224), torch.randint(num_classes, (batch,))
-
-    def step() -> None:
-        optimizer.zero_grad()
-        functional.cross_entropy(model(x), target).backward()
-        optimizer.step()
-
-    return step
+    return train_step(model, torch.randn(batch, 3, 224, 224), num_classes)
 
 
 # name: (what, sizes, sizes of --quick, baseline, ours, further arguments of ours)

@@ -23,6 +23,7 @@ from study_report import report
 
 from ebv_mm.basis import size_in_name
 from ebv_mm.basis.files import basis_paths
+from ebv_mm.trainings import stop
 
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 60
@@ -57,14 +58,6 @@ class Training:
         history = History(self.run, self.work_dir)
         loss = f', loss {history.train[max(history.train)]["loss"]:.3f}' if history.train else ''
         return f'{self.run.name}: {history.done}/{history.total}{loss}'
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def next_step(run: Run, work_dir: Path) -> List[str]:
@@ -124,7 +117,7 @@ def run_all(runs: Sequence[Run], work_dir: Path, jobs: int, dry: bool = False) -
                 print('; '.join(training.progress() for training in running), flush=True)
     finally:
         for training in running:
-            training.stop()
+            stop(training.process)
     return failed
 
 

@@ -1,6 +1,5 @@
 """The trainings behind docs/results.md, and what they leave."""
 
-import contextlib
 import json
 import math
 import statistics
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from mmengine.config import Config
+
+from ebv_mm.trainings import read_scalars
 
 REPO = Path(__file__).parents[1]
 TEST, CLASSES = 'test', 'classes'  # folders within that of a run
@@ -163,7 +164,7 @@ class History:
         self.last_checkpoint = folder / f'{"epoch" if by_epoch else "iter"}_{self.total}.pth'
         # Folders are named by the time at which they were begun.
         for file in sorted(folder.glob('*/vis_data/scalars.json')):
-            records = list(_records(file))
+            records = list(read_scalars(file))
             begin = min((record['step'] for record in records if 'loss' in record), default=math.inf)
             # what was done again replaces what was lost
             self.train = {step: record for step, record in self.train.items() if step < begin}
@@ -203,10 +204,3 @@ def _tests(folder: Path) -> Iterator[dict]:
     """What tools/test.py has written into a folder, the newest last."""
     for file in sorted(folder.glob('*/*.json')):
         yield json.loads(file.read_text())
-
-
-def _records(file: Path) -> Iterator[dict]:
-    for line in file.read_text().splitlines():
-        # The last line may be half written.
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)

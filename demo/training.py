@@ -14,6 +14,8 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ebv_mm.trainings import read_scalars, stop
+
 POLL_SECONDS = 0.5
 # Where no terminal can redraw a line, print a new one this often.
 PLAIN_SECONDS = 15
@@ -89,22 +91,12 @@ class Training:
 
     def records(self) -> List[dict]:
         """What the host has written down so far: losses by iteration and, at the very end, the metrics."""
-        records = []
-        for file in self.folder.glob('*/vis_data/scalars.json'):
-            for line in file.read_text().splitlines():
-                # The last line may be half written.
-                with contextlib.suppress(ValueError):
-                    records.append(json.loads(line))
-        return records
+        files = self.folder.glob('*/vis_data/scalars.json')
+        return [record for file in files for record in read_scalars(file)]
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            stop(self.process)
 
 
 def train_all(trainings: List[Training], jobs: int, console: Console) -> Dict[str, Result]:

@@ -1,5 +1,6 @@
 """benchmarks/large_n.py runs, and tells times and memory of both sides."""
 
+import math
 import os
 import re
 
@@ -22,6 +23,8 @@ def test_a_quick_run(capsys, tmp_path):
 
 
 @pytest.mark.parametrize('name', [name for name in large_n.CASES if name != 'resnet50'])  # which is slow
-def test_both_sides_of_each_case_are_steps(name):
+def test_both_sides_of_each_case_have_the_loss_of_random_embeddings(name):
+    num_classes, *_ = large_n.CASES[name][2]
     for ours in (False, True):
-        large_n.build(name, True, ours)()
+        # of random embeddings: that of guessing, and what the spread of the logits adds
+        assert float(large_n.build(name, True, ours)()) == pytest.approx(math.log(num_classes), abs=1.5)

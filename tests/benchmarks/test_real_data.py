@@ -281,7 +281,7 @@ def test_a_folder_in_use_is_left_alone(make, tmp_path, capsys):
         assert real_data.run_all([make('sleeps')], tmp_path / 'runs', jobs=1) == ['sleeps']
         assert 'another process' in capsys.readouterr().out
     finally:
-        other.stop()
+        real_data.stop(other.process)
 
 
 def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypatch):
