@@ -54,33 +54,31 @@ class Study(NamedTuple):
 CIFAR = {
     **{f'{loader}_dataloader.dataset.type': 'LongTailCIFAR10' for loader in ('val', 'test')},
     **{f'{loader}_dataloader.dataset.check_md5': False for loader in ('train', 'val', 'test')},
-    **{f'{loader}_dataloader.num_workers': 0 for loader in ('train', 'val', 'test')},
-    **{f'{loader}_dataloader.persistent_workers': False for loader in ('train', 'val', 'test')},
-    'model.backbone.channels_last': True,
-    'default_hooks.logger.interval': 20,
-    'train_cfg.val_interval': 5,
 }
-LONG = {**CIFAR, 'train_cfg.max_epochs': 30, 'param_scheduler.1.milestones': [24, 27]}
-SHORT = {**CIFAR, 'train_cfg.max_epochs': 10, 'param_scheduler.0.end': 2, 'param_scheduler.1.milestones': [8, 9]}
+SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
 TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
 DIMS = (3, 5, 10, 20)
 
 
-def cifar(name: str, head: str, imbalance: int = 100, schedule: Optional[dict] = None, seed: int = 0, **changes) -> Run:
+def cifar(name: str, head: str, imbalance: int = 100, seed: int = 0, schedule: Optional[dict] = None, **changes) -> Run:
     """A training on long-tailed CIFAR-10; ``changes`` are those of the head."""
-    options = {**(schedule or SHORT), 'randomness.seed': seed}
+    options = {**CIFAR, **(schedule or {}), 'randomness.seed': seed}
     options.update({f'model.head.{key}': value for key, value in changes.items()})
-    return Run(name, f'mmpretrain/resnet32_{head}_cifar10-lt-{imbalance}', options)
+    return Run(name, f'mmpretrain/resnet32_{head}_cifar10-lt-{imbalance}_30e', options)
+
+
+def short(name: str, head: str, **changes) -> Run:
+    return cifar(name, head, schedule=SHORT, **changes)
 
 
 def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = '', **changes) -> List[Run]:
-    return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, LONG, seed, **changes) for seed in seeds]
+    return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, seed, **changes) for seed in seeds]
 
 
 TOP1 = {'accuracy/top1': 'top-1'}
-SWEEP_FC = cifar('tau_fc', 'fc')
-SWEEP_TAU = {tau: cifar(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
-SWEEP_DIM = {dim: cifar(f'dim_{dim}', 'ebv', tau=0.07, basis=f'data/ebv/10x{dim}.safetensors') for dim in DIMS}
+SWEEP_FC = short('tau_fc', 'fc')
+SWEEP_TAU = {tau: short(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
+SWEEP_DIM = {dim: short(f'dim_{dim}', 'ebv', tau=0.07, basis=f'data/ebv/10x{dim}.safetensors') for dim in DIMS}
 SWEEP_DIM[10] = SWEEP_TAU[0.07]  # the same
 STUDIES = {
     'long-tail': Study(
@@ -94,12 +92,12 @@ STUDIES = {
         },
     ),
     'tau': Study(
-        'CIFAR-10-LT, imbalance 100, 10 epochs: tau',
+        'CIFAR-10-LT, imbalance 100, 8 epochs: tau',
         TOP1,
         {'FC': [SWEEP_FC], **{f'EBV, tau = {tau}': [run] for tau, run in SWEEP_TAU.items()}},
     ),
     'dim': Study(
-        'CIFAR-10-LT, imbalance 100, 10 epochs: d',
+        'CIFAR-10-LT, imbalance 100, 8 epochs: d',
         TOP1,
         {'FC': [SWEEP_FC], **{f'EBV, d = {dim}': [run] for dim, run in SWEEP_DIM.items()}},
     ),

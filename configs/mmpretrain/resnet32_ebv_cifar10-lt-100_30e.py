@@ -1,0 +1,3 @@
+_base_ = 'resnet32_fc_cifar10-lt-100_30e.py'
+
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/10x10.safetensors'))
