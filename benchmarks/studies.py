@@ -75,6 +75,17 @@ def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = ''
     return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, seed, **changes) for seed in seeds]
 
 
+def voc(task: str, config: str, *rates: float) -> Dict[str, List[Run]]:
+    """Both twins on the slice of VOC with some learning rates."""
+    return {
+        f'{head.upper()}, lr {rate:g}': [
+            Run(f'voc_{task}_{head}_lr{rate:g}', config.format(head), {'optim_wrapper.optimizer.lr': rate})
+        ]
+        for rate in rates
+        for head in ('fc', 'ebv')
+    }
+
+
 TOP1 = {'accuracy/top1': 'top-1'}
 SWEEP_FC = short('tau_fc', 'fc')
 SWEEP_TAU = {tau: short(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
@@ -109,13 +120,13 @@ STUDIES = {
             'coco/segm_mAP': 'mask AP',
             'coco/segm_mAP_50': 'mask AP50',
         },
-        {head.upper(): [Run(f'voc_det_{head}', f'mmdet/mask_rcnn_r50_{head}_voc')] for head in ('fc', 'ebv')},
+        voc('det', 'mmdet/mask_rcnn_r50_{}_voc', 0.005, 0.01),
         {'loss_cls': 'box classification loss', 'loss_mask': 'mask loss'},
     ),
     'voc-seg': Study(
         'VOC slice, UperNet R50',
         {'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
-        {head.upper(): [Run(f'voc_seg_{head}', f'mmseg/upernet_r50_{head}_voc')] for head in ('fc', 'ebv')},
+        voc('seg', 'mmseg/upernet_r50_{}_voc', 0.01, 0.03),
         {'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
     ),
 }

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import torch
-from experiments import CONFIGS, VOC, load, plain
+from experiments import CONFIGS, SMALL, load, plain
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
@@ -20,7 +20,7 @@ from ebv_mm.layers import EBVConv2d, EBVLinear
 ALONE = ('mmseg/upernet_swin_tiny_ebv_160k', 'mmseg/fpn_r50_ebv_160k')
 # Another optimizer, schedule or data set makes no other model.
 SAME_MODEL = re.compile(r'adamw|05e|_lr|lt-50|lt-10$|160k|_3x')
-MODEL_CONFIGS = [name for name in CONFIGS + VOC if not SAME_MODEL.search(name) or name in ALONE]
+MODEL_CONFIGS = [name for name in CONFIGS + SMALL if not SAME_MODEL.search(name) or name in ALONE]
 
 
 def model_config(name: str) -> Config:
@@ -133,7 +133,7 @@ def segmentation_batch(size: int, num_classes: int) -> dict:
 def test_every_model_is_run_once():
     models = [repr(plain(model_config(name).model)) for name in MODEL_CONFIGS]
     assert len(set(models)) == len(models)
-    assert {repr(plain(model_config(name).model)) for name in CONFIGS + VOC} == set(models)
+    assert {repr(plain(model_config(name).model)) for name in CONFIGS + SMALL} == set(models)
 
 
 @pytest.mark.parametrize(

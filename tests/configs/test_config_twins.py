@@ -1,7 +1,7 @@
 """Each EBV config differs from its FC twin in the head alone."""
 
 import pytest
-from experiments import CONFIGS, VOC, is_ebv, load, plain, twin
+from experiments import CONFIGS, SMALL, is_ebv, load, plain, twin
 
 HEAD_KEYS = {'type', 'head', 'basis', 'tau', 'cls_predictor_cfg'}
 
@@ -21,7 +21,7 @@ def test_differences_sees_every_kind():
     assert differences(a, a) == set() and differences([1], [1, 2], '.l') == {'.l'}
 
 
-@pytest.mark.parametrize('name', [name for name in CONFIGS + VOC if is_ebv(name)])
+@pytest.mark.parametrize('name', [name for name in CONFIGS + SMALL if is_ebv(name)])
 def test_only_the_head_differs_from_the_fc_twin(name):
     found = differences(plain(load(name).to_dict()), plain(load(twin(name)).to_dict()))
     model = {place for place in found if place.startswith('.model.')}
@@ -31,7 +31,7 @@ def test_only_the_head_differs_from_the_fc_twin(name):
     assert found - model <= {'.custom_imports', '.basis', '.cls_predictor_cfg', '.bbox_head'}
 
 
-@pytest.mark.parametrize('name', CONFIGS + VOC)
+@pytest.mark.parametrize('name', CONFIGS + SMALL)
 def test_names_tell_the_head(name):
     model = str(plain(load(name).model.to_dict()))
     assert ("'EBV" in model) == is_ebv(name)
