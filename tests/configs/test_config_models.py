@@ -19,7 +19,7 @@ from ebv_mm.layers import EBVConv2d, EBVLinear
 # What exists at one length only.
 ALONE = ('mmseg/upernet_swin_tiny_ebv_160k', 'mmseg/fpn_r50_ebv_160k')
 # Another optimizer, schedule or data set makes no other model.
-SAME_MODEL = re.compile(r'adamw|05e|_lr|lt-50|lt-10$|160k|_3x')
+SAME_MODEL = re.compile(r'adamw|05e|_lr|lt-50|lt-10(_30e)?$|160k|_3x')
 MODEL_CONFIGS = [name for name in CONFIGS + SMALL if not SAME_MODEL.search(name) or name in ALONE]
 
 
