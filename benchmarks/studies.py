@@ -5,6 +5,7 @@ import math
 import statistics
 from copy import deepcopy
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -133,10 +134,9 @@ STUDIES = {
 
 
 def runs_of(studies: Sequence[str]) -> List[Run]:
-    """The runs of some studies, each once."""
-    return list(
-        {run.name: run for name in studies for runs in STUDIES[name].settings.values() for run in runs}.values()
-    )
+    """The runs of some studies, each once; one seed of every setting before the next seed."""
+    rounds = (seed for name in studies for seed in zip_longest(*STUDIES[name].settings.values()))
+    return list({run.name: run for seed in rounds for run in seed if run}.values())
 
 
 @lru_cache(maxsize=None)
