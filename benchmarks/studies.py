@@ -57,7 +57,7 @@ CIFAR = {
     **{f'{loader}_dataloader.dataset.check_md5': False for loader in ('train', 'val', 'test')},
 }
 SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
-TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
+TAUS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 DIMS = (3, 5, 10, 20)
 
 
@@ -99,8 +99,10 @@ STUDIES = {
         {
             'imbalance 100, FC': long_tail('fc', 100, (0, 1, 2)),
             'imbalance 100, EBV': long_tail('ebv', 100, (0, 1, 2)),
+            'imbalance 100, EBV, tau = 0.2': long_tail('ebv', 100, (0, 1, 2), '-tau0.2', tau=0.2),
             'imbalance 10, FC': long_tail('fc', 10, (0,)),
             'imbalance 10, EBV': long_tail('ebv', 10, (0,)),
+            'imbalance 10, EBV, tau = 0.2': long_tail('ebv', 10, (0,), '-tau0.2', tau=0.2),
         },
     ),
     'tau': Study(
