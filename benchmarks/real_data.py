@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Iterator, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from studies import CLASSES, STUDIES, TEST, History, Run, resolve, runs_of
 from study_report import report
@@ -66,16 +66,19 @@ def next_step(run: Run, work_dir: Path) -> List[str]:
     return run.test(last, TEST) if last.exists() else run.train(work_dir)
 
 
-def basis_arguments(run: Run) -> Iterator[List[str]]:
-    """What makes the basis files of a run that are not there yet."""
-    for path in basis_paths(resolve(run).model.to_dict()):
-        if not Path(path).exists():
-            num_classes, dim = size_in_name(path)
-            yield ['tools/make_basis.py', '--num-classes', str(num_classes), '--dim', str(dim), '--out', path]
-
-
 def show(arguments: Sequence[str]) -> None:
     print('$', shlex.join(['python', *arguments]), flush=True)
+
+
+def make_bases(runs: Sequence[Run], dry: bool) -> None:
+    """Make the basis files of some runs that are not there yet."""
+    for path in dict.fromkeys(path for run in runs for path in basis_paths(resolve(run).model.to_dict())):
+        if not Path(path).exists():
+            num_classes, dim = size_in_name(path)
+            arguments = ['tools/make_basis.py', '--num-classes', str(num_classes), '--dim', str(dim), '--out', path]
+            show(arguments)
+            if not dry:
+                subprocess.run([sys.executable, *arguments], check=True)
 
 
 def run_all(runs: Sequence[Run], work_dir: Path, jobs: int, dry: bool = False) -> List[str]:
@@ -86,6 +89,7 @@ def run_all(runs: Sequence[Run], work_dir: Path, jobs: int, dry: bool = False) -
             print(f'{run.name}: finished before')
         else:
             waiting.append(run)
+    make_bases(waiting, dry)
     print(' '.join(f'{key}={value}' for key, value in ENVIRONMENT.items()))
     running: List[Training] = []
     failed: List[str] = []
@@ -94,10 +98,6 @@ def run_all(runs: Sequence[Run], work_dir: Path, jobs: int, dry: bool = False) -
         while waiting or running:
             while waiting and len(running) < jobs:
                 run = waiting.pop(0)
-                for arguments in basis_arguments(run):
-                    show(arguments)
-                    if not dry:
-                        subprocess.run([sys.executable, *arguments], check=True)
                 show(next_step(run, work_dir))
                 if dry:
                     continue

@@ -129,7 +129,7 @@ STUDIES = {
     'voc-seg': Study(
         'VOC slice, UperNet R50',
         {'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
-        voc('seg', 'mmseg/upernet_r50_{}_voc', 0.01, 0.03),
+        voc('seg', 'mmseg/upernet_r50_{}_voc', 0.003, 0.01, 0.03),
         {'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
     ),
 }

@@ -42,7 +42,7 @@ def plain(run: Run, *without: str) -> dict:
 
 
 def test_names_are_unique_and_configs_exist():
-    assert len({run.name for run in ALL}) == len(ALL) == 12 + 7 + 3 + 4 + 4
+    assert len({run.name for run in ALL}) == len(ALL) == 12 + 7 + 3 + 4 + 6
     assert all((REPO / 'configs' / f'{run.config}.py').exists() for run in ALL)
 
 
