@@ -176,13 +176,27 @@ class _BasisClassifier:
 
     _channel_dim: int
 
-    def _fix(self, fixed: _FixedBasis, tau: float) -> None:
+    def _fix(self, fixed: _FixedBasis, tau: float, balanced_init: bool) -> None:
         check_tau(tau)
         self.register_buffer('basis', fixed.stored)
         self.structure = fixed.structure
         self.basis_name = fixed.name
         self.missing = fixed.missing
         self.tau = tau
+        self.balanced_init = balanced_init
+        self.init_weights()
+
+    def init_weights(self) -> None:
+        r"""Balance the projection, if that was asked for; hosts call this after their own initialisation.
+
+        The logits :math:`\langle v, w_k \rangle / (\tau \lVert v \rVert)` change as those of a linear layer do where
+        :math:`\lVert v \rVert = 1 / \tau`, which for features of root mean square 1 is a projection of that Frobenius
+        norm. The smaller it is, the larger are its gradients: the first steps blow it up along the mean feature.
+        """
+        if self.balanced_init:
+            nn.init.normal_(self.weight, std=1 / (self.tau * math.sqrt(self.weight.numel())))
+            if self.bias is not None:
+                nn.init.zeros_(self.bias)
 
     @property
     def num_classes(self) -> int:
@@ -295,6 +309,8 @@ class EBVLinear(_BasisClassifier, nn.Linear):
             ``dict(num_classes=81, dim=81)``; or a :class:`~ebv_mm.basis.Basis`. Its first N vectors are used. With
             ``structured=True`` in the dict the matrix is never made, and a checkpoint holds its recipe only.
         tau: Temperature.
+        balanced_init: Begin with a projection of Frobenius norm 1 / tau, whatever the host does. False: leave it to the
+            host, as in the authors' runs. See docs/results.md for when that is too small.
 
     Shape:
         - Input: (\*, C). Output: (\*, N), float32 at least.
@@ -315,11 +331,12 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         *,
         basis: BasisLike,
         tau: float = 0.07,
+        balanced_init: bool = False,
         **factory_kwargs,
     ) -> None:
         fixed = _resolve(basis, out_features)
         super().__init__(in_features, fixed.dim, bias, **factory_kwargs)
-        self._fix(fixed, tau)
+        self._fix(fixed, tau, balanced_init)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return functional.linear(x, weight, bias)
@@ -340,7 +357,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         in_channels: Number C of input channels.
         out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
         kernel_size: Size of the projection's kernel.
-        basis, tau: As in :class:`EBVLinear`.
+        basis, tau, balanced_init: As in :class:`EBVLinear`.
         args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
 
     Shape:
@@ -355,11 +372,19 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
     _channel_dim = -3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, *args, basis: BasisLike, tau: float = 0.07, **kwargs
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size,
+        *args,
+        basis: BasisLike,
+        tau: float = 0.07,
+        balanced_init: bool = False,
+        **kwargs,
     ) -> None:
         fixed = _resolve(basis, out_channels)
         super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, tau)
+        self._fix(fixed, tau, balanced_init)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)

@@ -94,6 +94,20 @@ def test_init_weights_keeps_the_basis_and_initialises_the_projection(case, basis
 
 
 @ALL
+@pytest.mark.parametrize('tau', [0.07, 0.5])
+def test_a_balanced_projection_is_as_long_as_the_inverse_temperature(case, basis_file, tau):
+    module = case.build(basis_file(64, 64), tau, balanced_init=True)
+    layer = case.layer(module)
+    for initialised in (False, True):
+        if initialised and module is not layer:
+            module.init_weights()  # that of the host comes first
+        channels, *size = layer.weight.shape[1:]
+        v = layer.project(torch.randn(200, channels, *size))  # features of root mean square 1
+        assert tau * v.flatten(1).norm(dim=1).mean().item() == pytest.approx(1, rel=0.15)
+        assert not layer.bias.any()
+
+
+@ALL
 @pytest.mark.parametrize('init', ['Normal', 'Xavier', 'Kaiming', 'Constant', 'TruncNormal', 'Uniform'])
 def test_no_init_cfg_touches_the_basis(case, basis, init):
     module = case.build(basis)

@@ -20,7 +20,7 @@ class EBVClsHead(LinearClsHead):
     Args:
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
-        basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
+        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVLinear`.
         streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
             classes and the loss is one that can be (cross-entropy, label smoothing; no ``cal_acc``).
         predict_topk: Predict only so many best classes, as ``top_classes`` and ``top_scores`` for
@@ -37,6 +37,7 @@ class EBVClsHead(LinearClsHead):
         *,
         basis: BasisLike,
         tau: float = 0.07,
+        balanced_init: bool = False,
         streaming: Optional[bool] = None,
         predict_topk: Optional[int] = None,
         init_cfg: Optional[dict] = None,
@@ -47,7 +48,7 @@ class EBVClsHead(LinearClsHead):
         # The parent's own fc is thrown away: let it have one output, and not 100,000 that take 800 MB.
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
-        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau)
+        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced_init)
         self.predict_topk = predict_topk
         possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
         if streaming and not possible:

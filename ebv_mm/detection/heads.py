@@ -12,12 +12,13 @@ class EBVBBoxHead(Shared2FCBBoxHead):
     Any other ConvFC head becomes the same by ``cls_predictor_cfg=dict(type='EBVLinear', basis=..., tau=...)``.
 
     Args:
-        basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`; the basis needs ``num_classes + 1`` vectors.
+        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVLinear`; the basis needs ``num_classes + 1`` vectors.
         args, kwargs: The arguments of ``Shared2FCBBoxHead``.
     """
 
-    def __init__(self, *args, basis: BasisLike, tau: float = 0.07, **kwargs) -> None:
-        super().__init__(*args, cls_predictor_cfg=dict(type='EBVLinear', basis=basis, tau=tau), **kwargs)
+    def __init__(self, *args, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, **kwargs) -> None:
+        layer = dict(type='EBVLinear', basis=basis, tau=tau, balanced_init=balanced_init)
+        super().__init__(*args, cls_predictor_cfg=layer, **kwargs)
 
 
 @MODELS.register_module()
@@ -25,18 +26,20 @@ class EBVMaskHead(FCNMaskHead):
     """``FCNMaskHead`` with fixed class vectors, shared with the box head: the first ``num_classes`` of its basis.
 
     Args:
-        basis, tau: As in :class:`~ebv_mm.layers.EBVConv2d`.
+        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVConv2d`.
         args, kwargs: The arguments of ``FCNMaskHead``.
     """
 
-    def __init__(self, *args, basis: BasisLike, tau: float = 0.07, **kwargs) -> None:
-        super().__init__(*args, predictor_cfg=dict(type='EBVConv2d', basis=basis, tau=tau), **kwargs)
+    def __init__(self, *args, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, **kwargs) -> None:
+        layer = dict(type='EBVConv2d', basis=basis, tau=tau, balanced_init=balanced_init)
+        super().__init__(*args, predictor_cfg=layer, **kwargs)
 
     def init_weights(self) -> None:
-        """Leave the projection at torch's own initialisation, as in the authors' runs.
+        """Leave the projection at torch's own initialisation, as in the authors' runs, or balance it.
 
         The host's (Kaiming, fan-out) has a norm four times as large; since the projection is normalised, that would
         change its effective learning rate.
         """
         super().init_weights()
         self.conv_logits.reset_parameters()
+        self.conv_logits.init_weights()

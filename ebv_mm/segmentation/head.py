@@ -12,14 +12,16 @@ UNSUITED = {
 
 
 @MODELS.register_module()
-def EBVDecodeHead(head: str, *, basis: BasisLike, tau: float = 0.07, **kwargs) -> BaseDecodeHead:  # noqa: N802
+def EBVDecodeHead(  # noqa: N802
+    head: str, *, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, **kwargs
+) -> BaseDecodeHead:
     """Any mmseg decode head, with fixed class vectors: its ``conv_seg`` becomes an :class:`~ebv_mm.layers.EBVConv2d`.
 
     A function and not a class, because what it returns is the named head itself.
 
     Args:
         head: The type of the decode head, such as ``'UPerHead'``.
-        basis, tau: As in :class:`~ebv_mm.layers.EBVConv2d`.
+        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVConv2d`.
         kwargs: The arguments of that head.
     """
     decode_head = MODELS.build(dict(type=head, **kwargs))
@@ -32,5 +34,6 @@ def EBVDecodeHead(head: str, *, basis: BasisLike, tau: float = 0.07, **kwargs) -
             f'EBVDecodeHead cannot use head={head!r}, because {why}; name a head that classifies pixels by its '
             "conv_seg, such as 'UPerHead' or 'FCNHead'"
         )
-    decode_head.conv_seg = EBVConv2d(conv_seg.in_channels, conv_seg.out_channels, 1, basis=basis, tau=tau)
+    layer = dict(basis=basis, tau=tau, balanced_init=balanced_init)
+    decode_head.conv_seg = EBVConv2d(conv_seg.in_channels, conv_seg.out_channels, 1, **layer)
     return decode_head
