@@ -59,6 +59,7 @@ CIFAR = {
 SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
 TAUS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 DIMS = (3, 5, 10, 20)
+LABELS = {'tau': 'tau', 'dim': 'd'}
 
 
 def cifar(name: str, head: str, imbalance: int = 100, seed: int = 0, schedule: Optional[dict] = None, **changes) -> Run:
@@ -76,22 +77,40 @@ def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = ''
     return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, seed, **changes) for seed in seeds]
 
 
-def voc(task: str, config: str, *rates: float) -> Dict[str, List[Run]]:
-    """Both twins on the slice of VOC with some learning rates."""
-    return {
-        f'{head.upper()}, lr {rate:g}': [
-            Run(f'voc_{task}_{head}_lr{rate:g}', config.format(head), {'optim_wrapper.optimizer.lr': rate})
-        ]
+def voc(task: str, config: str, heads: Sequence[str], *rates: float) -> Dict[str, List[Run]]:
+    """The twins on the slice of VOC with some learning rates, and EBV with balanced heads at the second of them."""
+    runs = {
+        f'{head.upper()}, lr {rate:g}': Run(
+            f'voc_{task}_{head}_lr{rate:g}', config.format(head), {'optim_wrapper.optimizer.lr': rate}
+        )
         for rate in rates
         for head in ('fc', 'ebv')
     }
+    begun = runs[f'EBV, lr {rates[1]:g}']
+    balanced = {**begun.options, **{f'model.{head}.balanced_init': True for head in heads}}
+    runs[f'EBV, balanced, lr {rates[1]:g}'] = Run(f'{begun.name}-balanced', begun.config, balanced)
+    return {setting: [run] for setting, run in runs.items()}
+
+
+def sweep(key: str, values: Sequence[float], variant: str = '', **changes) -> Dict[float, Run]:
+    """EBV with one setting of the head changed in turn."""
+    runs = {}
+    for value in values:
+        head = dict(tau=value) if key == 'tau' else dict(tau=0.07, basis=f'data/ebv/10x{value}.safetensors')
+        runs[value] = short(f'{key}_{value}{variant}', 'ebv', **head, **changes)
+    return runs
 
 
 TOP1 = {'accuracy/top1': 'top-1'}
+BALANCED = dict(variant='-balanced', balanced_init=True)
 SWEEP_FC = short('tau_fc', 'fc')
-SWEEP_TAU = {tau: short(f'tau_{tau}', 'ebv', tau=tau) for tau in TAUS}
-SWEEP_DIM = {dim: short(f'dim_{dim}', 'ebv', tau=0.07, basis=f'data/ebv/10x{dim}.safetensors') for dim in DIMS}
-SWEEP_DIM[10] = SWEEP_TAU[0.07]  # the same
+# By what is swept, and by how the projection begins.
+SWEEPS = {
+    key: {"EBV, the authors' initialisation": sweep(key, values), 'EBV, balanced': sweep(key, values, **BALANCED)}
+    for key, values in (('tau', TAUS), ('dim', DIMS))
+}
+for name, by_dim in SWEEPS['dim'].items():
+    by_dim[10] = SWEEPS['tau'][name][0.07]  # the same
 STUDIES = {
     'long-tail': Study(
         'CIFAR-10-LT, 30 epochs',
@@ -99,22 +118,21 @@ STUDIES = {
         {
             'imbalance 100, FC': long_tail('fc', 100, (0, 1, 2)),
             'imbalance 100, EBV': long_tail('ebv', 100, (0, 1, 2)),
-            'imbalance 100, EBV, tau = 0.2': long_tail('ebv', 100, (0, 1, 2), '-tau0.2', tau=0.2),
+            'imbalance 100, EBV, balanced': long_tail('ebv', 100, (0, 1, 2), **BALANCED),
             'imbalance 10, FC': long_tail('fc', 10, (0,)),
             'imbalance 10, EBV': long_tail('ebv', 10, (0,)),
-            'imbalance 10, EBV, tau = 0.2': long_tail('ebv', 10, (0,), '-tau0.2', tau=0.2),
+            'imbalance 10, EBV, balanced': long_tail('ebv', 10, (0,), **BALANCED),
         },
     ),
-    'tau': Study(
-        'CIFAR-10-LT, imbalance 100, 8 epochs: tau',
-        TOP1,
-        {'FC': [SWEEP_FC], **{f'EBV, tau = {tau}': [run] for tau, run in SWEEP_TAU.items()}},
-    ),
-    'dim': Study(
-        'CIFAR-10-LT, imbalance 100, 8 epochs: d',
-        TOP1,
-        {'FC': [SWEEP_FC], **{f'EBV, d = {dim}': [run] for dim, run in SWEEP_DIM.items()}},
-    ),
+    **{
+        f'{key}{"-balanced" if "balanced" in name else ""}': Study(
+            f'CIFAR-10-LT, imbalance 100, 8 epochs: {name}',
+            TOP1,
+            {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in runs.items()}},
+        )
+        for key, by_name in SWEEPS.items()
+        for name, runs in by_name.items()
+    },
     'voc-det': Study(
         'VOC slice, Mask R-CNN R50',
         {
@@ -123,13 +141,13 @@ STUDIES = {
             'coco/segm_mAP': 'mask AP',
             'coco/segm_mAP_50': 'mask AP50',
         },
-        voc('det', 'mmdet/mask_rcnn_r50_{}_voc', 0.005, 0.01),
+        voc('det', 'mmdet/mask_rcnn_r50_{}_voc', ('roi_head.bbox_head', 'roi_head.mask_head'), 0.0025, 0.005, 0.01),
         {'loss_cls': 'box classification loss', 'loss_mask': 'mask loss'},
     ),
     'voc-seg': Study(
         'VOC slice, UperNet R50',
         {'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
-        voc('seg', 'mmseg/upernet_r50_{}_voc', 0.003, 0.01, 0.03),
+        voc('seg', 'mmseg/upernet_r50_{}_voc', ('decode_head', 'auxiliary_head'), 0.003, 0.01, 0.03),
         {'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
     ),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Dict, List, Sequence
 
 from matplotlib.figure import Figure
-from studies import STUDIES, SWEEP_DIM, SWEEP_FC, SWEEP_TAU, History, Run, Study, runs_of
+from studies import LABELS, STUDIES, SWEEP_FC, SWEEPS, TOP1, History, Study, runs_of
 
 # The usual thirds of the long tail; CIFAR-10's classes are sorted by their number of images.
 THIRDS = {'many images (classes 0-2)': slice(0, 3), 'some (3-6)': slice(3, 7), 'few (7-9)': slice(7, 10)}
@@ -80,23 +80,23 @@ def curves(study: Study, histories: Dict[str, History], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def sweep(study: Study, runs: Dict[float, Run], histories: Dict[str, History], label: str, path: Path) -> None:
-    """Paint what a setting does to the accuracy of the last epoch; FC is a level."""
-    points = [(value, histories[run.name]) for value, run in runs.items() if histories[run.name].finished]
-    if not points:
-        return
-    (key, heading), *_ = study.metrics.items()
-    figure = Figure(figsize=(4.5, 3.2), layout='constrained')
+def sweep(key: str, histories: Dict[str, History], path: Path) -> None:
+    """Paint what a setting does to the accuracy of the last epoch, a line for each initialisation; FC is a level."""
+    (metric, heading), *_ = TOP1.items()
+    figure = Figure(figsize=(5, 3.4), layout='constrained')
     panel = figure.subplots()
-    panel.plot([value for value, _ in points], [h.val[h.total][key] for _, h in points], marker='o', label='EBV')
+    for name, runs in SWEEPS[key].items():
+        ended = {value: histories[run.name] for value, run in runs.items() if histories[run.name].finished}
+        panel.plot(list(ended), [h.val[h.total][metric] for h in ended.values()], marker='o', label=name)
     fc = histories[SWEEP_FC.name]
     if fc.finished:
-        panel.axhline(fc.val[fc.total][key], color='C1', linestyle='--', label='FC')
+        panel.axhline(fc.val[fc.total][metric], color='C2', linestyle='--', label='FC')
     panel.set_xscale('log')
-    panel.set_xticks([value for value, _ in points], [f'{value:g}' for value, _ in points], minor=False)
+    values = list(next(iter(SWEEPS[key].values())))
+    panel.set_xticks(values, [f'{value:g}' for value in values], minor=False)
     panel.minorticks_off()
-    panel.set(xlabel=label, ylabel=heading)
-    panel.legend(frameon=False)
+    panel.set(xlabel=LABELS[key], ylabel=heading)
+    panel.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=120)
 
 
@@ -109,6 +109,7 @@ def report(work_dir: Path, pictures: Path) -> None:
             print('\n'.join(class_table(study, histories)), end='\n\n')
         if any(histories[run.name].train for runs in study.settings.values() for run in runs):
             curves(study, histories, pictures / f'{name}.png')
-    sweep(STUDIES['tau'], SWEEP_TAU, histories, 'tau', pictures / 'tau_sweep.png')
-    sweep(STUDIES['dim'], SWEEP_DIM, histories, 'd', pictures / 'dim_sweep.png')
+    for key, by_name in SWEEPS.items():
+        if any(histories[run.name].finished for runs in by_name.values() for run in runs.values()):
+            sweep(key, histories, pictures / f'{key}_sweep.png')
     print(f'pictures: {pictures}')

@@ -20,6 +20,7 @@ from ebv_mm.launch import argument_parser, load_config
 REPO = Path(__file__).parents[2]
 ALL = runs_of(list(STUDIES))
 LONG_TAIL = STUDIES['long-tail'].settings
+TAU = studies.SWEEPS['tau']["EBV, the authors' initialisation"]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def plain(run: Run, *without: str) -> dict:
 
 
 def test_names_are_unique_and_configs_exist():
-    assert len({run.name for run in ALL}) == len(ALL) == 12 + 7 + 3 + 4 + 6
+    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (6 + 3) + 7 + 7
     assert all((REPO / 'configs' / f'{run.config}.py').exists() for run in ALL)
 
 
@@ -58,9 +59,12 @@ def test_twins_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed():
             assert all(plain(run, 'randomness') == plain(runs[0], 'randomness') for run in runs)
 
 
-@pytest.mark.parametrize('study, key', [('tau', 'tau'), ('dim', 'basis')])
-def test_a_sweep_changes_one_thing(study, key):
-    fc, *ebv = (runs[0] for runs in STUDIES[study].settings.values())
+@pytest.mark.parametrize('balanced', [False, True])
+@pytest.mark.parametrize('sweep, key', [('tau', 'tau'), ('dim', 'basis')])
+def test_a_sweep_changes_one_thing(sweep, key, balanced):
+    study = STUDIES[f'{sweep}-balanced' if balanced else sweep]
+    fc, *ebv = (runs[0] for runs in study.settings.values())
+    assert all(resolve(run).model.head.get('balanced_init', False) == balanced for run in ebv)
     assert all(plain(run, 'model.head') == plain(fc, 'model.head') for run in ebv)
     assert len({json.dumps(plain(run, f'model.head.{key}')) for run in ebv}) == 1
     assert len({resolve(run).model.head[key] for run in ebv}) == len(ebv)
@@ -75,7 +79,7 @@ def test_the_learning_rate_falls_to_the_end():
 
 
 def test_the_command_line_says_the_same():
-    for run in (ALL[0], studies.SWEEP_TAU[0.02], studies.SWEEP_DIM[3]):
+    for run in (ALL[0], TAU[0.02], studies.SWEEPS['dim']['EBV, balanced'][3]):
         tool, config, resume, *rest = run.train(Path('work'))
         assert (tool, resume) == ('tools/train.py', '--resume')
         cfg = load_config(argument_parser('').parse_args([config, *rest]))
@@ -199,17 +203,19 @@ def test_classes_are_grouped_by_their_images(tmp_path):
 
 
 def test_report_paints_what_there_is(tmp_path, capsys):
-    for run in (studies.SWEEP_FC, studies.SWEEP_TAU[0.07], studies.SWEEP_TAU[0.2]):
+    for run in (studies.SWEEP_FC, TAU[0.07], TAU[0.2]):
         finish(tmp_path / 'runs', run, 50.0)
     assert real_data.main(['report', '--work-dir', str(tmp_path / 'runs'), '--pictures', str(tmp_path / 'p')]) == 0
     # tau = 0.07 and FC are points of both sweeps
     assert {path.name for path in (tmp_path / 'p').iterdir()} == {
         'tau.png',
         'dim.png',
+        'tau-balanced.png',
+        'dim-balanced.png',
         'tau_sweep.png',
         'dim_sweep.png',
     }
-    assert '| EBV, tau = 0.2 | 1 | 50.00 |' in capsys.readouterr().out
+    assert '| tau = 0.2 | 1 | 50.00 |' in capsys.readouterr().out
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
