@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+import torch
 from mmengine.config import Config
 
 from ebv_mm.trainings import read_scalars
@@ -43,12 +44,14 @@ class Study(NamedTuple):
     """Runs to be compared: a line of the table for each setting, which has a run for each seed.
 
     ``metrics`` and ``losses`` map the hosts' names to headings; the losses and the first metric become a picture.
+    ``classifier`` is the weight whose norm at the end is of interest: that of FC's matrix, or of EBV's projection.
     """
 
     title: str
     metrics: Dict[str, str]
     settings: Dict[str, List[Run]]
     losses: Dict[str, str] = {'loss': 'training loss'}
+    classifier: str = ''
 
 
 # The host's data set asks for the official archive, ours takes any copy; its test images are balanced too.
@@ -129,6 +132,7 @@ STUDIES = {
             f'CIFAR-10-LT, imbalance 100, 8 epochs: {name}',
             TOP1,
             {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in runs.items()}},
+            classifier='head.fc.weight',
         )
         for key, by_name in SWEEPS.items()
         for name, runs in by_name.items()
@@ -221,6 +225,10 @@ class History:
             at = record['epoch'] if 'epoch' in record else math.ceil(step / width) * width
             points.setdefault(at, []).append(record[key])
         return list(points), [statistics.mean(losses) for losses in points.values()]
+
+    def norm(self, weight: str) -> float:
+        """The norm of one of the last checkpoint's weights."""
+        return torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][weight].norm().item()
 
     def speed(self) -> Tuple[float, float]:
         """Images per second, and the share of the time that went into waiting for data."""
