@@ -129,7 +129,7 @@ STUDIES = {
     ),
     **{
         f'{key}{"-balanced" if "balanced" in name else ""}': Study(
-            f'CIFAR-10-LT, imbalance 100, 8 epochs: {name}',
+            f'CIFAR-10-LT, imbalance 100, 8 epochs, {LABELS[key]}: {name}',
             TOP1,
             {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in runs.items()}},
             classifier='head.fc.weight',
