@@ -44,7 +44,7 @@ class Study(NamedTuple):
     """Runs to be compared: a line of the table for each setting, which has a run for each seed.
 
     ``metrics`` and ``losses`` map the hosts' names to headings; the losses and the first metric become a picture.
-    ``classifier`` is the weight whose norm at the end is of interest: that of FC's matrix, or of EBV's projection.
+    ``classifier`` is a weight that is looked at too: FC's matrix, or EBV's projection.
     """
 
     title: str
@@ -226,9 +226,11 @@ class History:
             points.setdefault(at, []).append(record[key])
         return list(points), [statistics.mean(losses) for losses in points.values()]
 
-    def norm(self, weight: str) -> float:
-        """The norm of one of the last checkpoint's weights."""
-        return torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][weight].norm().item()
+    def norm_and_rank(self, weight: str) -> Tuple[float, float]:
+        """The norm of one of the last checkpoint's weights, and its stable rank: how many directions carry it."""
+        matrix = torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][weight]
+        norm = matrix.norm().item()
+        return norm, (norm / torch.linalg.matrix_norm(matrix, 2).item()) ** 2
 
     def speed(self) -> Tuple[float, float]:
         """Images per second, and the share of the time that went into waiting for data."""

@@ -25,7 +25,8 @@ def percent(key: str, value: float) -> float:
 def table(study: Study, histories: Dict[str, History]) -> List[str]:
     """Last figures of the finished runs of a study, as markdown: mean and standard deviation over the seeds."""
     columns = [*study.metrics.values(), *study.losses.values()]
-    columns += ["norm of the classifier's weight"] * bool(study.classifier) + ['images/s', 'waiting for data']
+    columns += ["norm of the classifier's weight", 'its stable rank'] if study.classifier else []
+    columns += ['images/s', 'waiting for data']
     lines = [f'### {study.title}', f'| | runs | {" | ".join(columns)} |', '|---' * (len(columns) + 2) + '|']
     for setting, runs in study.settings.items():
         ended = [histories[run.name] for run in runs if histories[run.name].finished]
@@ -37,7 +38,7 @@ def table(study: Study, histories: Dict[str, History]) -> List[str]:
         ]
         cells += [mean_and_spread([history.losses(key)[1][-1] for history in ended]) for key in study.losses]
         if study.classifier:
-            cells.append(mean_and_spread([history.norm(study.classifier) for history in ended]))
+            cells += map(mean_and_spread, zip(*(history.norm_and_rank(study.classifier) for history in ended)))
         speeds, shares = zip(*(history.speed() for history in ended))
         cells += [f'{statistics.mean(speeds):.3g}', f'{statistics.mean(shares):.0%}']
         lines.append(f'| {setting} | {len(ended)} | {" | ".join(cells)} |')

@@ -170,7 +170,9 @@ def finish(work_dir: Path, run: Run, top1: float, loss: float = 1.0) -> None:
     total = resolve(run).train_cfg.max_epochs
     # a better epoch before the last: it must not count
     write(work_dir, run, 'a', train(97 * total, loss, total), val(total - 5, 99.0), val(total, top1))
-    torch.save({'state_dict': {'head.fc.weight': torch.full((10, 64), 0.5)}}, History(run, work_dir).last_checkpoint)
+    torch.save(
+        {'state_dict': {'head.fc.weight': torch.diag(torch.tensor([4.0, 3.0]))}}, History(run, work_dir).last_checkpoint
+    )
 
 
 def test_tables_have_mean_and_spread_of_the_last_epoch(tmp_path):
@@ -217,7 +219,7 @@ def test_report_paints_what_there_is(tmp_path, capsys):
         'tau_sweep.png',
         'dim_sweep.png',
     }
-    assert '| tau = 0.2 | 1 | 50.00 | 1.00 | 12.65 |' in capsys.readouterr().out
+    assert '| tau = 0.2 | 1 | 50.00 | 1.00 | 5.00 | 1.56 |' in capsys.readouterr().out
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
