@@ -3,7 +3,6 @@
 import importlib
 import math
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -255,9 +254,3 @@ def test_basis_checks_its_vectors():
     ):
         with pytest.raises(BasisError, match=words):
             Basis(vectors)
-
-
-def test_the_examples_of_the_docs():
-    text = (Path(__file__).parents[2] / 'docs' / 'basis.md').read_text()
-    for example in text.split('```python\n')[1:]:
-        exec(example.split('```')[0], {})
