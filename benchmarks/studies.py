@@ -105,15 +105,16 @@ def sweep(key: str, values: Sequence[float], variant: str = '', **changes) -> Di
 
 
 TOP1 = {'accuracy/top1': 'top-1'}
-BALANCED = dict(variant='-balanced', balanced_init=True)
+AUTHORS, BALANCED = dict(variant=''), dict(variant='-balanced', balanced_init=True)
+BEGINNINGS = {"EBV, the authors' initialisation": AUTHORS, 'EBV, balanced': BALANCED}
 SWEEP_FC = short('tau_fc', 'fc')
 # By what is swept, and by how the projection begins.
 SWEEPS = {
-    key: {"EBV, the authors' initialisation": sweep(key, values), 'EBV, balanced': sweep(key, values, **BALANCED)}
+    key: {name: sweep(key, values, **beginning) for name, beginning in BEGINNINGS.items()}
     for key, values in (('tau', TAUS), ('dim', DIMS))
 }
-for name, by_dim in SWEEPS['dim'].items():
-    by_dim[10] = SWEEPS['tau'][name][0.07]  # the same
+for _name in BEGINNINGS:
+    SWEEPS['dim'][_name][10] = SWEEPS['tau'][_name][0.07]  # the same
 STUDIES = {
     'long-tail': Study(
         'CIFAR-10-LT, 30 epochs',
@@ -128,14 +129,14 @@ STUDIES = {
         },
     ),
     **{
-        f'{key}{"-balanced" if "balanced" in name else ""}': Study(
+        key + beginning['variant']: Study(
             f'CIFAR-10-LT, imbalance 100, 8 epochs, {LABELS[key]}: {name}',
             TOP1,
-            {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in runs.items()}},
+            {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in by_name[name].items()}},
             classifier='head.fc.weight',
         )
         for key, by_name in SWEEPS.items()
-        for name, runs in by_name.items()
+        for name, beginning in BEGINNINGS.items()
     },
     'voc-det': Study(
         'VOC slice, Mask R-CNN R50',
