@@ -62,6 +62,13 @@ CIFAR = {
 SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
 TAUS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 DIMS = (3, 5, 10, 20)
+LR = 'optim_wrapper.optimizer.lr'
+# What a recipe may change, beside a learning rate of 0.1 with a warm-up of one epoch.
+RECIPES = {
+    'lr 0.03': {LR: 0.03},
+    'lr 0.3': {LR: 0.3},
+    'warm-up of 3 epochs': {'param_scheduler.0.end': 3, 'param_scheduler.1.begin': 3},
+}
 LABELS = {'tau': 'tau', 'dim': 'd'}
 
 
@@ -72,26 +79,24 @@ def cifar(name: str, head: str, imbalance: int = 100, seed: int = 0, schedule: O
     return Run(name, f'mmpretrain/resnet32_{head}_cifar10-lt-{imbalance}_30e', options)
 
 
-def short(name: str, head: str, **changes) -> Run:
-    return cifar(name, head, schedule=SHORT, **changes)
+def short(name: str, head: str, schedule: Optional[dict] = None, **changes) -> Run:
+    return cifar(name, head, schedule={**SHORT, **(schedule or {})}, **changes)
 
 
 def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = '', **changes) -> List[Run]:
     return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, seed, **changes) for seed in seeds]
 
 
-def voc(task: str, config: str, heads: Sequence[str], *rates: float) -> Dict[str, List[Run]]:
-    """The twins on the slice of VOC with some learning rates, and EBV with balanced heads at the second of them."""
+def voc(task: str, config: str, heads: Sequence[str], rate: float, others: Sequence[float]) -> Dict[str, List[Run]]:
+    """The twins on the slice of VOC with some learning rates, and EBV with balanced heads at the first of them."""
     runs = {
-        f'{head.upper()}, lr {rate:g}': Run(
-            f'voc_{task}_{head}_lr{rate:g}', config.format(head), {'optim_wrapper.optimizer.lr': rate}
-        )
-        for rate in rates
+        f'{head.upper()}, lr {lr:g}': Run(f'voc_{task}_{head}_lr{lr:g}', config.format(head), {LR: lr})
+        for lr in (rate, *others)
         for head in ('fc', 'ebv')
     }
-    begun = runs[f'EBV, lr {rates[1]:g}']
+    begun = runs[f'EBV, lr {rate:g}']
     balanced = {**begun.options, **{f'model.{head}.balanced_init': True for head in heads}}
-    runs[f'EBV, balanced, lr {rates[1]:g}'] = Run(f'{begun.name}-balanced', begun.config, balanced)
+    runs[f'EBV, balanced, lr {rate:g}'] = Run(f'{begun.name}-balanced', begun.config, balanced)
     return {setting: [run] for setting, run in runs.items()}
 
 
@@ -102,6 +107,20 @@ def sweep(key: str, values: Sequence[float], variant: str = '', **changes) -> Di
         head = dict(tau=value) if key == 'tau' else dict(tau=0.07, basis=f'data/ebv/10x{value}.safetensors')
         runs[value] = short(f'{key}_{value}{variant}', 'ebv', **head, **changes)
     return runs
+
+
+def recipe(name: str, head: str, variant: str = '', **changes) -> Run:
+    folder = f'recipe_{name.replace(" ", "-")}_{head}{variant}'
+    return short(folder, head, RECIPES[name], **changes)
+
+
+def recipes() -> Dict[str, List[Run]]:
+    """The three classifiers, each as in the sweeps and with every other recipe."""
+    classifiers = {'FC': dict(head='fc'), **{name: dict(head='ebv', **how) for name, how in BEGINNINGS.items()}}
+    usual = [SWEEP_FC, *(runs[0.07] for runs in SWEEPS['tau'].values())]
+    runs = {f'{name}, lr 0.1': run for name, run in zip(classifiers, usual)}
+    runs.update({f'{name}, {what}': recipe(what, **how) for what in RECIPES for name, how in classifiers.items()})
+    return {setting: [run] for setting, run in runs.items()}
 
 
 TOP1 = {'accuracy/top1': 'top-1'}
@@ -138,6 +157,9 @@ STUDIES = {
         for key, by_name in SWEEPS.items()
         for name, beginning in BEGINNINGS.items()
     },
+    'recipe': Study(
+        'CIFAR-10-LT, imbalance 100, 8 epochs: learning rate and warm-up', TOP1, recipes(), classifier='head.fc.weight'
+    ),
     'voc-det': Study(
         'VOC slice, Mask R-CNN R50',
         {
@@ -146,13 +168,13 @@ STUDIES = {
             'coco/segm_mAP': 'mask AP',
             'coco/segm_mAP_50': 'mask AP50',
         },
-        voc('det', 'mmdet/mask_rcnn_r50_{}_voc', ('roi_head.bbox_head', 'roi_head.mask_head'), 0.0025, 0.005, 0.01),
+        voc('det', 'mmdet/mask_rcnn_r50_{}_voc', ('roi_head.bbox_head', 'roi_head.mask_head'), 0.005, (0.0025, 0.01)),
         {'loss_cls': 'box classification loss', 'loss_mask': 'mask loss'},
     ),
     'voc-seg': Study(
         'VOC slice, UperNet R50',
         {'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
-        voc('seg', 'mmseg/upernet_r50_{}_voc', ('decode_head', 'auxiliary_head'), 0.003, 0.01, 0.03),
+        voc('seg', 'mmseg/upernet_r50_{}_voc', ('decode_head', 'auxiliary_head'), 0.01, (0.003, 0.03)),
         {'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
     ),
 }

@@ -44,7 +44,7 @@ def plain(run: Run, *without: str) -> dict:
 
 
 def test_names_are_unique_and_configs_exist():
-    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (6 + 3) + 7 + 7
+    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (6 + 3) + 3 * 3 + 7 + 7
     assert all((REPO / 'configs' / f'{run.config}.py').exists() for run in ALL)
 
 
@@ -71,11 +71,26 @@ def test_a_sweep_changes_one_thing(sweep, key, balanced):
     assert len({resolve(run).model.head[key] for run in ebv}) == len(ebv)
 
 
+@pytest.mark.parametrize('recipe', ['lr 0.1', *studies.RECIPES])
+def test_a_recipe_is_the_same_for_all_classifiers(recipe):
+    runs = {name: run for name, (run,) in STUDIES['recipe'].settings.items() if name.endswith(recipe)}
+    assert len(runs) == 3
+    fc, authors, balanced = runs.values()
+    assert plain(fc, 'model.head') == plain(authors, 'model.head') == plain(balanced, 'model.head')
+    assert plain(authors, 'model.head.balanced_init') == plain(balanced, 'model.head.balanced_init')
+    assert [resolve(run).model.head.get('balanced_init', False) for run in runs.values()] == [False, False, True]
+
+
+def test_the_recipes_differ():
+    configs = [json.dumps(plain(run)) for (run,) in STUDIES['recipe'].settings.values()]
+    assert len(set(configs)) == len(configs) == 12
+
+
 def test_the_learning_rate_falls_to_the_end():
     for run in (run for run in ALL if 'resnet32' in run.config):
         cfg = resolve(run)
         warm_up, decay = cfg.param_scheduler
-        assert warm_up.end == decay.begin == 1 and decay.end == cfg.train_cfg.max_epochs
+        assert warm_up.end == decay.begin in (1, 3) and decay.end == cfg.train_cfg.max_epochs
         assert cfg.train_cfg.max_epochs % cfg.train_cfg.val_interval == 0
 
 
@@ -216,6 +231,7 @@ def test_report_paints_what_there_is(tmp_path, capsys):
         'dim.png',
         'tau-balanced.png',
         'dim-balanced.png',
+        'recipe.png',
         'tau_sweep.png',
         'dim_sweep.png',
     }
