@@ -133,6 +133,8 @@ def _distribute_on_cpu(cfg: Config) -> None:
     if cfg.launcher != 'pytorch':
         raise SystemExit(f'--launcher {cfg.launcher} needs GPUs, and there are none here; use tools/dist_train.sh')
     torch.distributed.init_process_group('gloo')
+    if _replace_sync_bn(cfg.model) and torch.distributed.get_rank() == 0:
+        print('SyncBN needs GPUs: without them every process normalises its own images (BN)')
     wrapper = dict(
         type='MMDistributedDataParallel',
         broadcast_buffers=False,
@@ -140,3 +142,15 @@ def _distribute_on_cpu(cfg: Config) -> None:
     )
     # DistributedDataParallel accepts device_ids for GPUs only
     cfg.model_wrapper_cfg = {**wrapper, **(cfg.get('model_wrapper_cfg') or {}), 'device_ids': None}
+
+
+def _replace_sync_bn(node: object) -> int:
+    """Make every SyncBN of a config a BN, as mmengine does for one process; returns how many there were."""
+    if isinstance(node, (list, tuple)):
+        return sum(map(_replace_sync_bn, node))
+    if not isinstance(node, dict):
+        return 0
+    found = node.get('type') == 'SyncBN'
+    if found:
+        node['type'] = 'BN'
+    return found + sum(map(_replace_sync_bn, node.values()))

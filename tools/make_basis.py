@@ -26,7 +26,7 @@ from ebv_mm.basis import (
     size_in_name,
 )
 from ebv_mm.basis.files import basis_paths, check_writable
-from ebv_mm.basis.make import ALPHA_TOLERANCE, check_alpha, check_size
+from ebv_mm.basis.make import check_alpha, check_size, reaches
 from ebv_mm.basis.measure import mean_deviation, to_degrees
 
 INTERRUPTED = 130
@@ -139,7 +139,7 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
                 structured=False,
             )
     seconds = time.monotonic() - start
-    missed = args.alpha is not None and basis.coherence > args.alpha + ALPHA_TOLERANCE
+    missed = args.alpha is not None and not reaches(basis, args.alpha)
     if missed:
         # the name still begins with the size, so that it can be used as it is
         out = out.with_name(f'{out.stem}.missed-{args.alpha:g}-reached-{basis.coherence:.6f}{out.suffix}')
@@ -160,7 +160,7 @@ def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, arg
     print_table([description(basis, None)])
     if args.plot:
         draw(basis, args.plot)
-    if args.alpha is not None and basis.coherence > args.alpha + ALPHA_TOLERANCE:
+    if args.alpha is not None and not reaches(basis, args.alpha):
         raise ValueError(
             f'{out} exists with a largest |cosine| above alpha = {args.alpha:g}; make it anew with --force'
         )

@@ -13,6 +13,7 @@ from .constructions import Offer, closed_forms, materialise
 from .measure import to_degrees
 from .rotation import Rotation
 from .solvers import algorithm1, default_steps, shaken, soft_maximum, squared_hinge, tight_frame
+from .solvers.algorithm1 import TOLERANCE as ALGORITHM1_TOLERANCE
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
@@ -141,6 +142,7 @@ def make_basis(
             'algorithm1' (the paper's, for reproduction), or the name of a closed form.
         alpha: Stop as soon as the largest |cosine| is at most this. The caller sees in ``coherence`` whether it is.
         time_limit: Seconds for the solvers; None for a fixed number of steps, about a minute on two cores.
+            Algorithm 1 goes on until it reaches alpha or diverges, for 100,000 steps at most.
         device: Where the solvers compute; default cpu.
         progress: True for a line on the terminal, or a function of (seconds, best coherence so far) whose true
             return value ends the solver with what it has.
@@ -158,6 +160,11 @@ def make_basis(
     bound = best_bound(num_classes, dim)
     watch = Watch(time_limit, bound * (1 + 1e-6) if alpha is None else alpha, report)
     if method == 'algorithm1':
+        if alpha is None and num_classes <= dim:
+            raise ValueError(
+                f'method "algorithm1" needs an alpha for num_classes = {num_classes} <= dim = {dim}, where the best, 0, '
+                'is never reached; give one, such as 0.004'
+            )
         wanted = 1.2 * bound if alpha is None else alpha
         vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device)
         return Basis(vectors, method, seed)
@@ -252,6 +259,12 @@ def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:
             f'{bound:.6f} ({to_degrees(bound):.3f} degrees); ask for at least that, or for dim >= '
             f'{smallest_dim(num_classes, alpha)}'
         )
+
+
+def reaches(basis: Basis, alpha: float) -> bool:
+    """Whether a basis is as good as was asked for, up to rounding; for Algorithm 1 by the authors' own test."""
+    tolerance = ALGORITHM1_TOLERANCE if basis.method == 'algorithm1' else ALPHA_TOLERANCE
+    return basis.coherence <= alpha + tolerance
 
 
 def make_command(num_classes: object, dim: object, out: str = 'FILE.safetensors') -> str:

@@ -10,6 +10,7 @@ import torch
 from ebv_mm import load_basis
 
 CONFIG = Path(__file__).parent / 'configs' / 'lenet.py'
+SEGMENTATION = CONFIG.with_name('segmentation.py')  # with SyncBN
 
 
 def free_port() -> int:
@@ -55,6 +56,13 @@ def test_the_streamed_loss_on_two_processes(project, run):
     for name in weights:
         torch.testing.assert_close(weights2[name], weights[name], rtol=1e-3, atol=1e-5)
     assert weights['head.fc.basis'].ndim == 1  # the recipe
+
+
+def test_sync_bn_on_two_processes_without_a_gpu(project, run):
+    """Which torch refuses: the host's UperNet becomes one with BN, and says so."""
+    printed = run('dist_train.sh', SEGMENTATION, 2, '--work-dir', 'two', port=free_port())
+    assert printed.count('SyncBN needs GPUs') == 1 and 'mIoU' in printed
+    assert (project / 'two' / 'iter_2.pth').exists()
 
 
 def test_wrong_usage_is_told(run):

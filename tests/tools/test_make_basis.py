@@ -132,6 +132,21 @@ def test_alpha_reached(tool, tmp_path):
     assert load_basis(out).coherence <= 0.5
 
 
+def test_algorithm1_succeeds_by_the_authors_own_test(tool, tmp_path, capsys):
+    out = tmp_path / '20x10.safetensors'
+    asked = ['--num-classes', '20', '--dim', '10', '--method', 'algorithm1', '--alpha', '0.3', '--out', str(out)]
+    assert tool.main(asked) == 0
+    assert 0.3 + 1e-6 < load_basis(out).coherence <= 0.3 + 1e-4
+    assert tool.main(asked) == 0  # it is there, and good enough still
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_algorithm1_needs_an_alpha_where_it_could_not_end(tool, tmp_path, capsys):
+    asked = ['--num-classes', '10', '--dim', '10', '--method', 'algorithm1', '--out', str(tmp_path / 'b.safetensors')]
+    assert tool.main(asked) == 1
+    assert 'needs an alpha' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('alpha, words', [('0.002', 'impossible'), ('0.13', 'was reached')])
 def test_alpha_missed_keeps_the_best_under_a_name_that_says_so(tool, tmp_path, capsys, alpha, words):
     out = tmp_path / '300x50.safetensors'

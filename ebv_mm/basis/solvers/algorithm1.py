@@ -9,6 +9,8 @@ from torch.nn import functional
 from ..measure import coherence
 from ..watch import Watch
 
+TOLERANCE = 1e-4  # of the authors' test whether alpha is reached
+
 
 def algorithm1(
     num_classes: int,
@@ -16,7 +18,7 @@ def algorithm1(
     alpha: float,
     *,
     slice_size: int = 130,
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
     lr: float = 1e-3,
     max_steps: int = 100_000,
     patience: int = 2000,

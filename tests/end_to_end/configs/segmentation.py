@@ -2,12 +2,11 @@
 _base_ = '../../../configs/mmseg/upernet_r50_ebv_80k.py'
 
 basis = 'data/ebv/4x4.safetensors'
-norm_cfg = dict(type='BN')
-head = dict(num_classes=4, channels=16, norm_cfg=norm_cfg, basis=basis)
+head = dict(num_classes=4, channels=16, basis=basis)
 model = dict(
     data_preprocessor=dict(size=(64, 64)),
     pretrained=None,
-    backbone=dict(depth=18, base_channels=8, stem_channels=8, norm_cfg=norm_cfg),
+    backbone=dict(depth=18, base_channels=8, stem_channels=8),
     decode_head=dict(head, in_channels=[8, 16, 32, 64]),
     auxiliary_head=dict(head, in_channels=32),
 )
