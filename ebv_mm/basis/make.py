@@ -162,8 +162,8 @@ def make_basis(
     if method == 'algorithm1':
         if alpha is None and num_classes <= dim:
             raise ValueError(
-                f'method "algorithm1" needs an alpha for num_classes = {num_classes} <= dim = {dim}, where the best, 0, '
-                'is never reached; give one, such as 0.004'
+                f'method "algorithm1" needs an alpha for num_classes = {num_classes} <= dim = {dim}, where it never '
+                'reaches the best, 0; give one, such as 0.004'
             )
         wanted = 1.2 * bound if alpha is None else alpha
         vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device)
