@@ -63,7 +63,10 @@ class Training:
 def next_step(run: Run, work_dir: Path) -> List[str]:
     """To train; or only to test, if a training was cut off within its last validation, which nothing would resume."""
     last = History(run, work_dir).last_checkpoint
-    return run.test(last, TEST) if last.exists() else run.train(work_dir)
+    # mmengine writes this after the checkpoint, which may be half written if it does not name it
+    newest = last.with_name('last_checkpoint')
+    trained = newest.exists() and Path(newest.read_text().strip()).name == last.name
+    return run.test(last, TEST) if trained else run.train(work_dir)
 
 
 def show(arguments: Sequence[str]) -> None:

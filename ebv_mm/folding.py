@@ -6,20 +6,22 @@ from typing import Dict
 import torch
 from torch import Tensor, nn
 
-from .layers import EBVConv2d, EBVLinear, inverse_norm
+from .layers import EBVConv2d, EBVLinear, autocast_off, inverse_norm, working_dtype
 
 
 def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
     r"""A copy of a model in which every ``EBVLinear`` and ``EBVConv2d`` is one ordinary layer.
 
     Without the norm the layer is an ``nn.Linear`` or ``nn.Conv2d`` of :math:`W A x + W b`: every exporter and runtime
-    knows it, and the largest output and all signs are those of the logits, hence the predicted class, and the mask at
-    threshold 0.5. Their size is not, so softmax scores (as boxes are filtered and ranked by) need ``keep_norm``:
-    the layer then has d more outputs, :math:`v = A x + b`, whose norm turns the others into the logits.
+    knows it, and the largest output and all signs are those of the logits, hence the predicted class. Their size is
+    not. So ``keep_norm`` is needed for softmax scores, by which boxes are filtered and ranked, and wherever outputs of
+    several pixels are interpolated before they are compared, as mmseg and mmdet do with segmentations and masks. The
+    layer then has d more outputs, :math:`v = A x + b`, whose norm turns the others into the logits.
 
     Args:
         model: Any module, such as a whole detector, or a layer by itself.
-        keep_norm: Whether the logits must be the same, and not only their order.
+        keep_norm: Whether the logits must be the same, and not only their order. They are computed in float32 at least,
+            as before; fold a model after ``.half()``, not before, or its weights are rounded.
     """
     model = deepcopy(model)
     if isinstance(model, (EBVLinear, EBVConv2d)):
@@ -42,10 +44,11 @@ class _KeepsNorm:
     tau: float
 
     def forward(self, x: Tensor) -> Tensor:
-        out = super().forward(x)
-        sizes = [self.num_classes, out.shape[self.channel_dim] - self.num_classes]
-        products, v = out.split(sizes, self.channel_dim)
-        return products * inverse_norm(v, self.tau, self.channel_dim)
+        with autocast_off(x.device.type):
+            out = super().forward(x.to(self.weight.dtype))
+            sizes = [self.num_classes, out.shape[self.channel_dim] - self.num_classes]
+            products, v = out.split(sizes, self.channel_dim)
+            return products * inverse_norm(v, self.tau, self.channel_dim)
 
 
 class FoldedLinear(_KeepsNorm, nn.Linear):
@@ -77,7 +80,7 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
         out = kind(*sizes, bias=layer.bias is not None, padding_mode=layer.padding_mode)
     if layer.weight.shape[1:] != out.weight.shape[1:]:
         raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
-    out = out.to(layer.weight.device, layer.weight.dtype)
+    out = out.to(layer.weight.device, working_dtype(layer.weight) if keep_norm else layer.weight.dtype)
     out.weight.copy_(torch.tensordot(matrix, layer.weight.double(), 1))
     if layer.bias is not None:
         out.bias.copy_(matrix @ layer.bias.double())

@@ -4,12 +4,15 @@ import argparse
 import os
 from copy import deepcopy
 from pathlib import Path
+from typing import Sequence
 
 import torch
 from mmengine.config import Config, ConfigDict, DictAction
+from mmengine.evaluator import DumpResults
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from .basis import size_in_name
 from .basis.files import basis_paths
 
 # Only mmpretrain's own tools set these, but its loaders are meant to run with them.
@@ -65,6 +68,12 @@ def check_bases(cfg: Config, config_file: str) -> None:
             f'the config needs {", ".join(missing)}, which does not exist; '
             f'make it with: python tools/make_basis.py {config_file}'
         )
+    unsized = [path for path in missing if size_in_name(path) is None]
+    if unsized and cfg.launcher != 'none':
+        raise SystemExit(
+            f'{", ".join(unsized)} does not exist, and its name tells no size; one process would learn that from the '
+            'checkpoint, several cannot: make the file, or give it a name that begins with its size, such as 81x81'
+        )
 
 
 def build_runner(cfg: Config) -> Runner:
@@ -104,6 +113,25 @@ def save_pictures(cfg: Config, folder: str) -> None:
     else:
         hook.draw = True
         cfg.visualizer.save_dir = folder
+
+
+def dump_of(cfg: Config, file: str) -> DumpResults:
+    """What writes the predictions to a pickle, without what would not fit into memory."""
+    scope = cfg.get('default_scope')
+    if scope == 'mmdet':
+        from mmdet.evaluation import DumpDetResults  # masks as RLE
+
+        return DumpDetResults(file)
+    return _DumpMaps(file) if scope == 'mmseg' else DumpResults(file)
+
+
+class _DumpMaps(DumpResults):
+    """The label maps of mmseg; the logits, a number for each class and pixel, are left out."""
+
+    def process(self, data_batch: object, predictions: Sequence[dict]) -> None:
+        left_out = ('seg_logits', 'gt_sem_seg')
+        kept = [{key: value for key, value in item.items() if key not in left_out} for item in predictions]
+        super().process(data_batch, kept)
 
 
 def _loader_defaults(loader: dict) -> dict:

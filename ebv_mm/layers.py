@@ -289,8 +289,12 @@ class _BasisClassifier:
         )
 
     def _resize(self, dim: int) -> None:
-        for tensor in filter(torch.is_tensor, (self.weight, self.bias)):
-            tensor.data = tensor.new_empty(dim, *tensor.shape[1:])
+        """Make room for a checkpoint's basis; the projection begins anew, in case the checkpoint has none that fits."""
+        if dim != self.dim:
+            for tensor in filter(torch.is_tensor, (self.weight, self.bias)):
+                tensor.data = tensor.new_empty(dim, *tensor.shape[1:])
+            self.reset_parameters()
+            self.init_weights()
         self.basis = self.basis.new_empty(self.num_classes, dim)
 
     def extra_repr(self) -> str:
@@ -309,8 +313,9 @@ class EBVLinear(_BasisClassifier, nn.Linear):
             ``dict(num_classes=81, dim=81)``; or a :class:`~ebv_mm.basis.Basis`. Its first N vectors are used. With
             ``structured=True`` in the dict the matrix is never made, and a checkpoint holds its recipe only.
         tau: Temperature.
-        balanced_init: Begin with a projection of Frobenius norm 1 / tau, whatever the host does. False: leave it to the
-            host, as in the authors' runs. See docs/results.md for when that is too small.
+        balanced_init: Begin with a projection of Frobenius norm 1 / tau. False: leave it to the host, as in the
+            authors' runs; docs/results.md says when that is too small. A host that initialises the layers of its heads
+            itself overrides it, such as ``FCNMaskHead``; ``EBVMaskHead`` does not.
 
     Shape:
         - Input: (\*, C). Output: (\*, N), float32 at least.

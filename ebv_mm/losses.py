@@ -275,7 +275,7 @@ def _read_target(
     if len(classes) != batch or classes.ndim != 2 or classes.shape != shares.shape:
         given = [tuple(part.shape) for part in ([target] if isinstance(target, Tensor) else target)]
         raise ValueError(f'target has shape {given}, but there are {batch} embeddings; give one row for each of them')
-    if classes.numel() and classes.device.type == 'cpu' and not 0 <= classes.min() <= classes.max() < num_classes:
+    if classes.numel() and not 0 <= classes.min() <= classes.max() < num_classes:
         raise IndexError(f'a target is outside of the classes 0 ... {num_classes - 1}; check the labels')
     shares = shares * (1 - label_smoothing)
     if weight is not None:

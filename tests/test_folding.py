@@ -44,6 +44,28 @@ def test_with_the_norm_kept_the_logits_are_the_same(case, outputs):
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-4)
 
 
+def test_the_norm_matters_where_pixels_are_interpolated():
+    """As mmseg and mmdet do before they compare: pixels of another length weigh as much as the others."""
+    torch.manual_seed(0)
+    layer = EBVConv2d(32, 21, 1, basis=dict(num_classes=21, dim=21))
+    x = torch.randn(1, 32, 6, 6).relu() * torch.rand(1, 1, 6, 6) * 10
+
+    def predicted(classifier):
+        return nn.functional.interpolate(classifier(x), scale_factor=8, mode='bilinear').argmax(1)
+
+    agree = [(predicted(fold(layer, keep_norm=keep)) == predicted(layer)).float().mean() for keep in (True, False)]
+    assert agree[0] > 0.999 and agree[1] < 0.95
+
+
+@pytest.mark.parametrize('half', [torch.float16, torch.bfloat16])
+def test_with_the_norm_kept_half_precision_costs_nothing(half):
+    layer = EBVLinear(64, 50, basis=dict(num_classes=50, dim=50), tau=0.007).to(half)
+    folded, x = fold(layer, keep_norm=True), torch.randn(9, 64).to(half)
+    torch.testing.assert_close(folded(x), layer(x), rtol=1e-4, atol=1e-3)
+    with torch.autocast('cpu', torch.bfloat16):
+        torch.testing.assert_close(folded(x), layer(x), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize('bias', [False, True])
 @pytest.mark.parametrize('keep_norm', [False, True])
 def test_other_kernels_and_no_bias(bias, keep_norm):

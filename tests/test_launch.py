@@ -83,4 +83,10 @@ def test_a_missing_basis_stops_training_from_scratch_only(settings):
     head = dict(fc_cls=dict(basis='gone.safetensors'))
     with pytest.raises(SystemExit, match='gone.safetensors, which does not exist; .*make_basis.py mine.py'):
         check_bases(Config(dict(model=dict(heads=[head]))), 'mine.py')
-    check_bases(Config(dict(model=dict(heads=[head]), **settings)), 'mine.py')
+    model = dict(heads=[head])
+    check_bases(Config(dict(model=model, launcher='none', **settings)), 'mine.py')
+    # DistributedDataParallel wraps the model before the checkpoint could tell its size
+    with pytest.raises(SystemExit, match='gone.safetensors does not exist, and its name tells no size'):
+        check_bases(Config(dict(model=model, launcher='pytorch', **settings)), 'mine.py')
+    head['fc_cls']['basis'] = '5x16_gone.safetensors'
+    check_bases(Config(dict(model=model, launcher='pytorch', **settings)), 'mine.py')

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 
 from ebv_mm import Basis, EBVConv2d, EBVLinear, make_basis
@@ -151,6 +152,21 @@ def test_a_checkpoint_without_basis_does_not_end_the_wait():
     layer.load_state_dict(nn.Linear(8, 5).state_dict(), strict=False)
     with pytest.raises(FileNotFoundError):
         layer(torch.randn(2, 8))
+
+
+@pytest.mark.parametrize('name', ['gone', '5x16_gone'])
+@pytest.mark.parametrize('in_features', [None, 12])
+def test_a_basis_without_a_projection_leaves_none_uninitialised(name, in_features):
+    """As of a checkpoint of another backbone: hosts log the mismatch, and go on."""
+    torch.manual_seed(0)
+    brought = {'basis': make_basis(5, 16).vectors}
+    if in_features:
+        brought['weight'] = torch.randn(16, in_features)
+    layer = EBVLinear(8, 5, basis=f'{name}.safetensors')
+    load_state_dict(layer, brought)
+    assert torch.equal(layer.basis, brought['basis']) and layer.weight.shape == (16, 8)
+    assert 0 < layer.weight.abs().max() <= 8**-0.5 and layer.bias.abs().max() <= 8**-0.5  # torch's initialisation
+    assert layer(torch.randn(2, 8)).isfinite().all()
 
 
 def test_repr_tells_classes_and_temperature():

@@ -82,6 +82,14 @@ def test_heads_that_do_not_classify_by_conv_seg_are_refused(name, basis_file, mo
         EBVDecodeHead(name, basis=basis_file(5, 6), **({'num_classes': 5, **arguments} if arguments else {}))
 
 
+@pytest.mark.parametrize('name', ['DDRHead', 'PIDHead'])
+def test_balanced_init_is_refused_where_the_head_would_undo_it(name, basis_file):
+    arguments = dict(in_channels=16, channels=8, num_classes=5, norm_cfg=dict(type='BN'), basis=basis_file(5, 6))
+    assert isinstance(EBVDecodeHead(name, **arguments).conv_seg, EBVConv2d)
+    with pytest.raises(TypeError, match=f"undone by head='{name}'"):
+        EBVDecodeHead(name, **arguments, balanced_init=True)
+
+
 def test_binary_segmentation_with_one_output(basis_file):
     head = EBVDecodeHead(
         'FCNHead', basis=basis_file(2, 3), in_channels=8, channels=8, num_classes=2, out_channels=1, in_index=0

@@ -1,8 +1,6 @@
 """Test a checkpoint of any host: python tools/test.py CONFIG CHECKPOINT."""
 
-from mmengine.evaluator import DumpResults
-
-from ebv_mm.launch import argument_parser, build_runner, load_config, save_pictures, use_tta
+from ebv_mm.launch import argument_parser, build_runner, dump_of, load_config, save_pictures, use_tta
 
 
 def main(argv=None) -> None:
@@ -26,7 +24,7 @@ def main(argv=None) -> None:
         use_tta(cfg)
     runner = build_runner(cfg)
     if args.out is not None:
-        runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
+        runner.test_evaluator.metrics.append(dump_of(cfg, args.out))
     runner.test()
 
 

@@ -62,6 +62,7 @@ def extend_basis(
     fresh = offers[0].coherence if offers else best_bound(total, basis.dim)
     new = _continued(basis, total)
     known: Optional[float] = None
+    method = f'{basis.method}+{n_new}'
     if new is None:
         new = _uncovered(basis.vectors, n_new, seed)
         if n_new > _num_uncovered(basis.vectors):
@@ -69,11 +70,10 @@ def extend_basis(
             rows = torch.cat([basis.vectors, new]).to(device or 'cpu')
             new = soft_maximum(rows, fixed=basis.num_classes, watch=watch)[0][basis.num_classes :].cpu()
     else:
-        known = max(offer.coherence for offer in offers if offer.method == basis.method)
+        method = basis.method  # so that it can be continued again
+        known = max(offer.coherence for offer in offers if offer.method == method)
     vectors = torch.cat([basis.vectors, new])
-    return Extension(
-        Basis(vectors, f'{basis.method}+{n_new}', basis.seed, known_coherence=known), basis.coherence, fresh
-    )
+    return Extension(Basis(vectors, method, basis.seed, known_coherence=known), basis.coherence, fresh)
 
 
 def _continued(basis: Basis, total: int) -> Optional[Tensor]:

@@ -1,3 +1,4 @@
+from mmengine.model import BaseModule
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from torch import nn
@@ -17,7 +18,8 @@ def EBVDecodeHead(  # noqa: N802
 ) -> BaseDecodeHead:
     """Any mmseg decode head, with fixed class vectors: its ``conv_seg`` becomes an :class:`~ebv_mm.layers.EBVConv2d`.
 
-    A function and not a class, because what it returns is the named head itself.
+    A function and not a class, because what it returns is the named head itself. Classifiers that a head has beside its
+    ``conv_seg`` (DAHead, DDRHead and PIDHead, for auxiliary losses) stay as they are.
 
     Args:
         head: The type of the decode head, such as ``'UPerHead'``.
@@ -33,6 +35,11 @@ def EBVDecodeHead(  # noqa: N802
         raise TypeError(
             f'EBVDecodeHead cannot use head={head!r}, because {why}; name a head that classifies pixels by its '
             "conv_seg, such as 'UPerHead' or 'FCNHead'"
+        )
+    if balanced_init and type(decode_head).init_weights is not BaseModule.init_weights:
+        raise TypeError(
+            f'balanced_init=True would be undone by head={head!r}, which initialises all its convolutions itself; '
+            'leave it out'
         )
     layer = dict(basis=basis, tau=tau, balanced_init=balanced_init)
     decode_head.conv_seg = EBVConv2d(conv_seg.in_channels, conv_seg.out_channels, 1, **layer)

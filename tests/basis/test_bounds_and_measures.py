@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from ebv_mm.basis import (
     smallest_dim,
     welch_bound,
 )
-from ebv_mm.basis.bounds import cap_bound
+from ebv_mm.basis.bounds import _log_double_cap, cap_bound
 
 
 def test_known_values():
@@ -51,6 +52,15 @@ def test_best_bound_is_a_bound_and_monotone(num_classes, dim):
     generator = torch.Generator().manual_seed(num_classes)
     few = torch.nn.functional.normalize(torch.randn(min(num_classes, 60), dim, generator=generator).double())
     assert coherence(few) >= best_bound(len(few), dim) - 1e-9
+
+
+@pytest.mark.parametrize(
+    'dim, degrees', [(2, 10), (3, 44), (10, 1), (64, 30), (200, 20), (500, 30), (1000, 40), (1800, 45)]
+)
+def test_the_area_of_a_cap(dim, degrees):
+    angle = math.radians(degrees)
+    share = scipy.special.betainc((dim - 1) / 2, 0.5, math.sin(angle) ** 2)
+    assert _log_double_cap(angle, dim) == pytest.approx(math.log(share), abs=1e-9)
 
 
 @settings(deadline=None, max_examples=15)

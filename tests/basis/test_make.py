@@ -226,6 +226,12 @@ class TestExtend:
         self.check(basis, 900, extension)
         assert extension.cost == pytest.approx(0, abs=1e-3)
 
+    def test_closed_form_goes_on_and_on(self):
+        basis = make_basis(500, 64, method='kerdock')
+        once, twice = extend_basis(basis, 200), extend_basis(extend_basis(basis, 100).basis, 100)
+        assert torch.equal(once.basis.vectors, twice.basis.vectors)
+        assert once.basis.method == twice.basis.method == 'kerdock'
+
     def test_free_directions_of_foreign_vectors(self):
         basis = Basis(torch.nn.functional.pad(make_basis(12, 4, method='kerdock').vectors, (0, 3)))
         extension = extend_basis(basis, 3)

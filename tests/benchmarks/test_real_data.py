@@ -165,6 +165,10 @@ def test_cut_off_in_the_last_validation_is_tested(tmp_path):
     assert real_data.next_step(SHORT, tmp_path)[0] == 'tools/train.py'
     checkpoint = tmp_path / SHORT.name / 'epoch_8.pth'
     checkpoint.touch()
+    newest = checkpoint.with_name('last_checkpoint')
+    newest.write_text(str(checkpoint.with_name('epoch_7.pth')))
+    assert real_data.next_step(SHORT, tmp_path)[0] == 'tools/train.py'  # epoch 8 may be half written
+    newest.write_text(str(checkpoint))
     tool, config, path, *rest = real_data.next_step(SHORT, tmp_path)
     assert (tool, path) == ('tools/test.py', str(checkpoint))
     folder = Path(rest[rest.index('--work-dir') + 1]) / '20260101_000000'

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.fileio import load
 
 from ebv_mm import load_basis
 
@@ -61,7 +62,12 @@ def test_train_resume_test(host, project, run):
     printed = run('test.py', config, checkpoint, '--show-dir', 'pictures', '--work-dir', 'work', '--out', 'p.pkl')
     assert re.findall(rf'{metric}: *([\d.-]+)', printed)[-1] == in_training
     assert len(list((project / 'pictures').rglob('*.png'))) == 8
-    assert (project / 'p.pkl').stat().st_size > 0
+    predictions = load(project / 'p.pkl')
+    assert len(predictions) == 8
+    for prediction in predictions:
+        assert 'seg_logits' not in prediction  # a number for each class and pixel
+        masks = prediction.get('pred_instances', {}).get('masks', [])
+        assert all(set(mask) == {'size', 'counts'} for mask in masks)  # RLE
 
     # training from scratch without the file stops at once, and says what to do
     printed = run('train.py', config, '--work-dir', 'new', expect=1)

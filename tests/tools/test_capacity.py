@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,18 @@ def test_an_interrupt_keeps_what_is_finished(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(tool, 'measure', once)
     command = ['--dims', '3', '4', '--alphas', '0.5', '--steps', '20', '--max-classes', '8', '--out', str(tmp_path)]
     assert tool.main(command) == 130
-    assert len((tmp_path / 'capacity.csv').read_text().splitlines()) == 3
+    table = tmp_path / 'capacity.csv'
+    before = table.read_text()
+    assert len(before.splitlines()) == 3
+
+    def full(*_):
+        raise OSError('no space left')
+
+    # so does a disk that is full while the next row is written
+    monkeypatch.setattr(tool, 'measure', measure)
+    monkeypatch.setattr(tool.csv.DictWriter, 'writerows', full)
+    assert tool.main(command) == 1
+    assert table.read_text() == before
 
 
 def test_bad_values(tool):
@@ -93,4 +105,7 @@ def test_bad_values(tool):
 
 def test_benchmark_runs(capsys):
     assert load(ROOT / 'benchmarks' / 'basis.py').main(['--num-classes', '60', '--dims', '24', '--seconds', '0.5']) == 0
-    assert 'algorithm 1' in capsys.readouterr().out
+    _, header, row = capsys.readouterr().out.splitlines()
+    cells = dict(zip(re.split(r'  +', header.strip()), row.split()))
+    assert 45 < float(cells['algorithm 1']) <= float(cells['bound']) + 0.01
+    assert 45 < float(cells['our solver']) <= float(cells['bound']) + 0.01

@@ -12,6 +12,7 @@ Every finished (alpha, d) is written at once; run the command again and it goes 
 
 import argparse
 import csv
+import os
 import sys
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -57,14 +58,11 @@ def run(args: argparse.Namespace) -> int:
     # one file belongs to one set of solver options; the rows of others are not mixed in
     options = f'# steps={args.steps} max_classes={args.max_classes} seed={args.seed}'
     rows = read_rows(table, options)
-    if not rows:
-        table.write_text(f'{options}\n{",".join(FIELDS)}\n')
     for alpha in args.alphas:
         for dim in args.dims:
             if (alpha, dim) not in rows:
-                rows[alpha, dim] = row = measure(alpha, dim, args)
-                with open(table, 'a', newline='') as file:
-                    csv.DictWriter(file, FIELDS).writerow(row)
+                rows[alpha, dim] = measure(alpha, dim, args)
+                write_rows(table, options, rows)
             row = rows[alpha, dim]
             print(
                 f'alpha {alpha:<5g} d {dim:<5d}' + ''.join(f'{name} {row[name]:<8}' for name in FIELDS[2:]), flush=True
@@ -82,14 +80,23 @@ def read_rows(table: Path, options: str) -> Dict[Tuple[float, int], Dict[str, fl
         if file.readline().strip() != options:
             raise ValueError(f'{table} was made with other options than {options[2:]!r}; give another --out')
         rows = list(csv.DictReader(file))
-    # an interrupted write may have left half a line
-    whole = [row for row in rows if all(row.get(name) for name in FIELDS)]
     return {
         (float(row['alpha']), int(row['dim'])): {
             name: float(row[name]) if name == 'alpha' else int(row[name]) for name in FIELDS
         }
-        for row in whole
+        for row in rows
     }
+
+
+def write_rows(table: Path, options: str, rows: Dict[Tuple[float, int], Dict[str, float]]) -> None:
+    """Write the whole table anew, atomically: an interruption leaves the one before."""
+    part = table.with_suffix('.part')
+    with open(part, 'w', newline='') as file:
+        file.write(f'{options}\n')
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(rows.values())
+    os.replace(part, table)
 
 
 def measure(alpha: float, dim: int, args: argparse.Namespace) -> Dict[str, float]:
