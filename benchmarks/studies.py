@@ -60,7 +60,7 @@ CIFAR = {
     **{f'{loader}_dataloader.dataset.check_md5': False for loader in ('train', 'val', 'test')},
 }
 SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
-TAUS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
+TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
 DIMS = (3, 5, 10, 20)
 LR = 'optim_wrapper.optimizer.lr'
 # What a recipe may change, beside a learning rate of 0.1 with a warm-up of one epoch.

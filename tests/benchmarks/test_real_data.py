@@ -44,7 +44,7 @@ def plain(run: Run, *without: str) -> dict:
 
 
 def test_names_are_unique_and_configs_exist():
-    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (6 + 3) + 3 * 3 + 7 + 7
+    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (5 + 3) + 3 * 3 + 7 + 7
     assert all((REPO / 'configs' / f'{run.config}.py').exists() for run in ALL)
 
 
