@@ -14,6 +14,7 @@ from mmengine.runner import Runner
 
 from .basis import size_in_name
 from .basis.files import basis_paths
+from .basis.make import tool_command
 
 # Only mmpretrain's own tools set these, but its loaders are meant to run with them.
 MMPRETRAIN_LOADER = dict(pin_memory=True, persistent_workers=True, collate_fn=dict(type='default_collate'))
@@ -66,7 +67,7 @@ def check_bases(cfg: Config, config_file: str) -> None:
     if missing and not cfg.get('resume') and not cfg.get('load_from'):
         raise SystemExit(
             f'the config needs {", ".join(missing)}, which does not exist; '
-            f'make it with: python tools/make_basis.py {config_file}'
+            f'make it with: {tool_command()} {config_file}'
         )
     unsized = [path for path in missing if size_in_name(path) is None]
     if unsized and cfg.launcher != 'none':

@@ -1,6 +1,7 @@
 """EBVLinear and EBVConv2d by themselves: precision, sources of a basis, and what torch does to a module."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,8 +9,9 @@ from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 
 from ebv_mm import Basis, EBVConv2d, EBVLinear, make_basis
-from ebv_mm.basis import BasisError
+from ebv_mm.basis import BasisError, make_command
 
+REPO = Path(__file__).parents[1]
 TAU = 0.007
 
 
@@ -138,13 +140,20 @@ def test_the_basis_has_no_default():
         EBVLinear(8, 5)
 
 
-def test_missing_file_names_its_command():
+def test_missing_file_names_its_command(monkeypatch):
+    monkeypatch.chdir(REPO)
     layer = EBVLinear(8, 5, basis='data/5x16.safetensors')
     assert layer.weight.shape == (16, 8)
     with pytest.raises(FileNotFoundError) as error:
         layer(torch.randn(2, 8))
     command = 'python tools/make_basis.py --num-classes 5 --dim 16 --out data/5x16.safetensors'
     assert command in str(error.value) and "'data/5x16.safetensors' does not exist" in str(error.value)
+
+
+def test_the_command_can_be_called_from_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    python, tool, *_ = make_command(5, 16).split()
+    assert (tmp_path / tool).samefile(REPO / 'tools' / 'make_basis.py')
 
 
 def test_a_checkpoint_without_basis_does_not_end_the_wait():

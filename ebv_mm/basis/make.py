@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from pathlib import Path
 from typing import List, Optional, Tuple, Union
 
 import torch
@@ -17,6 +19,7 @@ from .solvers.algorithm1 import TOLERANCE as ALGORITHM1_TOLERANCE
 from .solvers.soft_maximum import DEFAULT_WORK, step_work
 from .watch import Report, Watch, as_report
 
+TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 # closed forms whose frames have fast products
 STRUCTURED = ('orthonormal', 'kerdock', 'delsarte-goethals', 'gold', 'transversal', 'reed-solomon', 'packing')
 SOLVERS = ('solver', 'polish', 'algorithm1')
@@ -267,6 +270,11 @@ def reaches(basis: Basis, alpha: float) -> bool:
     return basis.coherence <= alpha + tolerance
 
 
+def tool_command() -> str:
+    """How to call tools/make_basis.py from here; where only the package is installed, from a clone."""
+    return f'python {os.path.relpath(TOOL) if TOOL.exists() else "tools/make_basis.py"}'
+
+
 def make_command(num_classes: object, dim: object, out: str = 'FILE.safetensors') -> str:
     """The command line that makes a basis, for error messages."""
-    return f'python tools/make_basis.py --num-classes {num_classes} --dim {dim} --out {out}'
+    return f'{tool_command()} --num-classes {num_classes} --dim {dim} --out {out}'
