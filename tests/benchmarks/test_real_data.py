@@ -90,7 +90,8 @@ def test_the_learning_rate_falls_to_the_end():
     for run in (run for run in ALL if 'resnet32' in run.config):
         cfg = resolve(run)
         warm_up, decay = cfg.param_scheduler
-        assert warm_up.end == decay.begin in (1, 3) and decay.end == cfg.train_cfg.max_epochs
+        assert warm_up.end == decay.begin == (3 if 'warm-up-of-3-epochs' in run.name else 1)
+        assert decay.end == cfg.train_cfg.max_epochs
         assert cfg.train_cfg.max_epochs % cfg.train_cfg.val_interval == 0
 
 
