@@ -1,7 +1,7 @@
 """EBV against FC on real images: every training behind docs/results.md, and its tables and pictures.
 
     python benchmarks/real_data.py run long-tail tau --jobs 2
-    python benchmarks/real_data.py classes  # accuracy class by class of what long-tail has trained
+    python benchmarks/real_data.py classes  # accuracy class by class of what long-tail and long-tail-10 have trained
     python benchmarks/real_data.py report
 
 A training that was cut off goes on from its last checkpoint, a finished one is skipped: `run` can be stopped at any
@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from studies import CLASSES, STUDIES, TEST, History, Run, resolve, runs_of
+from histories import History
+from studies import CLASSES, LONG_TAILS, STUDIES, TEST, Run, resolve, runs_of
 from study_report import report
 
 from ebv_mm.basis import size_in_name
@@ -155,7 +156,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     running.add_argument('--dry-run', action='store_true', help='only print the commands')
     reporting = commands.add_parser('report', help='print the tables, paint the pictures')
     reporting.add_argument('--pictures', type=Path, default=Path('docs/results'))
-    classes = commands.add_parser('classes', help='test the finished runs of long-tail class by class')
+    classes = commands.add_parser('classes', help='test the finished runs of 30 epochs class by class')
     for command in (running, reporting, classes):
         command.add_argument('--work-dir', type=Path, default=Path('work_dirs/results'))
     args = parser.parse_args(argv)
@@ -163,7 +164,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         report(args.work_dir, args.pictures)
         return 0
     if args.command == 'classes':
-        measure_classes(runs_of(['long-tail']), args.work_dir)
+        measure_classes(runs_of(LONG_TAILS), args.work_dir)
         return 0
     if args.jobs < 1:
         parser.error(f'--jobs {args.jobs}: at least one')

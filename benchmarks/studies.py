@@ -1,22 +1,16 @@
-"""The trainings behind docs/results.md, and what they leave."""
+"""The trainings behind docs/results.md."""
 
-import json
 import math
-import statistics
 from copy import deepcopy
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
-import torch
 from mmengine.config import Config
-
-from ebv_mm.trainings import read_scalars
 
 REPO = Path(__file__).parents[1]
 TEST, CLASSES = 'test', 'classes'  # folders within that of a run
-RECALLS = 'single-label/recall_classwise'
 
 
 class Run(NamedTuple):
@@ -59,32 +53,39 @@ CIFAR = {
     **{f'{loader}_dataloader.dataset.type': 'LongTailCIFAR10' for loader in ('val', 'test')},
     **{f'{loader}_dataloader.dataset.check_md5': False for loader in ('train', 'val', 'test')},
 }
-SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
-TAUS = (0.02, 0.05, 0.07, 0.1, 0.2)
-DIMS = (3, 5, 10, 20)
 LR = 'optim_wrapper.optimizer.lr'
-# What a recipe may change, beside a learning rate of 0.1 with a warm-up of one epoch.
-RECIPES = {
-    'lr 0.03': {LR: 0.03},
-    'lr 0.3': {LR: 0.3},
-    'warm-up of 3 epochs': {'param_scheduler.0.end': 3, 'param_scheduler.1.begin': 3},
+SHORT = {'train_cfg.max_epochs': 8, 'train_cfg.val_interval': 4, 'param_scheduler.1.end': 8}
+# The step decay of the 200 epochs, scaled to 30; else as in the other 30 epochs.
+STEPS = {
+    'model.backbone.channels_last': True,
+    'train_cfg.max_epochs': 30,
+    'train_cfg.val_interval': 5,
+    'param_scheduler.1.milestones': [24, 27],
+    **{f'{loader}_dataloader.num_workers': 0 for loader in ('train', 'val', 'test')},
+    **{f'{loader}_dataloader.persistent_workers': False for loader in ('train', 'val', 'test')},
 }
+TAU = 0.07
+TAUS = (0.02, 0.05, TAU, 0.1, 0.2)
+DIMS = (3, 5, 10, 20)
 LABELS = {'tau': 'tau', 'dim': 'd'}
 
 
-def cifar(name: str, head: str, imbalance: int = 100, seed: int = 0, schedule: Optional[dict] = None, **changes) -> Run:
+def cifar(
+    name: str, head: str, data: str = 'lt-100_30e', seed: int = 0, options: Optional[dict] = None, **changes
+) -> Run:
     """A training on long-tailed CIFAR-10; ``changes`` are those of the head."""
-    options = {**CIFAR, **(schedule or {}), 'randomness.seed': seed}
+    options = {**CIFAR, **(options or {}), 'randomness.seed': seed}
     options.update({f'model.head.{key}': value for key, value in changes.items()})
-    return Run(name, f'mmpretrain/resnet32_{head}_cifar10-lt-{imbalance}_30e', options)
+    return Run(name, f'mmpretrain/resnet32_{head}_cifar10-{data}', options)
 
 
-def short(name: str, head: str, schedule: Optional[dict] = None, **changes) -> Run:
-    return cifar(name, head, schedule={**SHORT, **(schedule or {})}, **changes)
+def short(name: str, head: str, options: Optional[dict] = None, **changes) -> Run:
+    return cifar(name, head, options={**SHORT, **(options or {})}, **changes)
 
 
 def long_tail(head: str, imbalance: int, seeds: Sequence[int], variant: str = '', **changes) -> List[Run]:
-    return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, imbalance, seed, **changes) for seed in seeds]
+    data = f'lt-{imbalance}_30e'
+    return [cifar(f'lt{imbalance}_{head}{variant}_s{seed}', head, data, seed, **changes) for seed in seeds]
 
 
 def voc(task: str, config: str, heads: Sequence[str], rate: float, others: Sequence[float]) -> Dict[str, List[Run]]:
@@ -104,61 +105,101 @@ def sweep(key: str, values: Sequence[float], variant: str = '', **changes) -> Di
     """EBV with one setting of the head changed in turn."""
     runs = {}
     for value in values:
-        head = dict(tau=value) if key == 'tau' else dict(tau=0.07, basis=f'data/ebv/10x{value}.safetensors')
+        head = dict(tau=value) if key == 'tau' else dict(tau=TAU, basis=f'data/ebv/10x{value}.safetensors')
         runs[value] = short(f'{key}_{value}{variant}', 'ebv', **head, **changes)
     return runs
 
 
-def recipe(name: str, head: str, variant: str = '', **changes) -> Run:
-    folder = f'recipe_{name.replace(" ", "-")}_{head}{variant}'
-    return short(folder, head, RECIPES[name], **changes)
-
-
-def recipes() -> Dict[str, List[Run]]:
-    """The three classifiers, each as in the sweeps and with every other recipe."""
-    classifiers = {'FC': dict(head='fc'), **{name: dict(head='ebv', **how) for name, how in BEGINNINGS.items()}}
-    usual = [SWEEP_FC, *(runs[0.07] for runs in SWEEPS['tau'].values())]
-    runs = {f'{name}, lr 0.1': run for name, run in zip(classifiers, usual)}
-    runs.update({f'{name}, {what}': recipe(what, **how) for what in RECIPES for name, how in classifiers.items()})
-    return {setting: [run] for setting, run in runs.items()}
+def recipe(name: str, what: str, options: dict) -> Dict[str, List[Run]]:
+    """A recipe that differs in some options from that of the sweeps, for all classifiers."""
+    return {
+        f'{classifier}, {what}': [short(f'{name}_{short_name}', options=options, **head)]
+        for classifier, (short_name, head) in CLASSIFIERS.items()
+    }
 
 
 TOP1 = {'accuracy/top1': 'top-1'}
-AUTHORS, BALANCED = dict(variant=''), dict(variant='-balanced', balanced_init=True)
-BEGINNINGS = {"EBV, the authors' initialisation": AUTHORS, 'EBV, balanced': BALANCED}
+BALANCED = dict(balanced_init=True)
+# What is added to the names of the runs, and what is set.
+BEGINNINGS = {"EBV, the authors' initialisation": ('', {}), 'EBV, balanced': ('-balanced', BALANCED)}
+CLASSIFIERS = {
+    'FC': ('fc', dict(head='fc')),
+    **{name: (f'ebv{variant}', dict(head='ebv', tau=TAU, **how)) for name, (variant, how) in BEGINNINGS.items()},
+}
 SWEEP_FC = short('tau_fc', 'fc')
 # By what is swept, and by how the projection begins.
 SWEEPS = {
-    key: {name: sweep(key, values, **beginning) for name, beginning in BEGINNINGS.items()}
+    key: {name: sweep(key, values, variant, **how) for name, (variant, how) in BEGINNINGS.items()}
     for key, values in (('tau', TAUS), ('dim', DIMS))
 }
 for _name in BEGINNINGS:
-    SWEEPS['dim'][_name][10] = SWEEPS['tau'][_name][0.07]  # the same
+    SWEEPS['dim'][_name][10] = SWEEPS['tau'][_name][TAU]  # the same
+# The classifiers with the recipe of the sweeps.
+USUAL = dict(zip(CLASSIFIERS, [[SWEEP_FC], *([runs[TAU]] for runs in SWEEPS['tau'].values())]))
+# FC from the norm that balances EBV, in place of torch's; EBV with a projection that stays as it was.
+NORMAL = {'_delete_': True, 'type': 'Normal', 'layer': 'Linear', 'std': round(1 / (TAU * math.sqrt(64 * 10)), 3)}
+WIDE = {f'model.head.init_cfg.{key}': value for key, value in NORMAL.items()}
+FIXED = {'optim_wrapper.paramwise_cfg.custom_keys.fc.lr_mult': 0.0}
+
+
+def brief(title: str, settings: Dict[str, List[Run]]) -> Study:
+    title = f'CIFAR-10-LT, imbalance 100, 8 epochs: {title}'
+    return Study(title, TOP1, settings, classifier='head.fc.weight')
+
+
 STUDIES = {
     'long-tail': Study(
-        'CIFAR-10-LT, 30 epochs',
+        'CIFAR-10-LT, imbalance 100, 30 epochs',
         TOP1,
         {
-            'imbalance 100, FC': long_tail('fc', 100, (0, 1, 2)),
-            'imbalance 100, EBV': long_tail('ebv', 100, (0, 1, 2)),
-            'imbalance 100, EBV, balanced': long_tail('ebv', 100, (0, 1, 2), **BALANCED),
-            'imbalance 10, FC': long_tail('fc', 10, (0,)),
-            'imbalance 10, EBV': long_tail('ebv', 10, (0,)),
-            'imbalance 10, EBV, balanced': long_tail('ebv', 10, (0,), **BALANCED),
+            'FC': long_tail('fc', 100, (0, 1, 2)),
+            'EBV': long_tail('ebv', 100, (0, 1, 2)),
+            'EBV, balanced': long_tail('ebv', 100, (0, 1, 2), '-balanced', **BALANCED),
+            'FC, step decay': [cifar('step_fc', 'fc', 'lt-100', options=STEPS)],
+            'EBV, step decay': [cifar('step_ebv', 'ebv', 'lt-100', options=STEPS)],
         },
+        classifier='head.fc.weight',
+    ),
+    'long-tail-10': Study(
+        'CIFAR-10-LT, imbalance 10, 30 epochs',
+        TOP1,
+        {
+            'FC': long_tail('fc', 10, (0,)),
+            'EBV': long_tail('ebv', 10, (0,)),
+            'EBV, balanced': long_tail('ebv', 10, (0,), '-balanced', **BALANCED),
+        },
+        classifier='head.fc.weight',
     ),
     **{
-        key + beginning['variant']: Study(
-            f'CIFAR-10-LT, imbalance 100, 8 epochs, {LABELS[key]}: {name}',
-            TOP1,
+        key + variant: brief(
+            f'{LABELS[key]} ({name})',
             {'FC': [SWEEP_FC], **{f'{LABELS[key]} = {value}': [run] for value, run in by_name[name].items()}},
-            classifier='head.fc.weight',
         )
         for key, by_name in SWEEPS.items()
-        for name, beginning in BEGINNINGS.items()
+        for name, (variant, _) in BEGINNINGS.items()
     },
-    'recipe': Study(
-        'CIFAR-10-LT, imbalance 100, 8 epochs: learning rate and warm-up', TOP1, recipes(), classifier='head.fc.weight'
+    'rate': brief(
+        'learning rate',
+        {
+            **recipe('rate_0.03', 'lr 0.03', {LR: 0.03}),
+            **{f'{name}, lr 0.1': runs for name, runs in USUAL.items()},
+            **recipe('rate_0.3', 'lr 0.3', {LR: 0.3}),
+        },
+    ),
+    'warm-up': brief(
+        'warm-up',
+        {
+            **{f'{name}, 1 epoch': runs for name, runs in USUAL.items()},
+            **recipe('warm-up_3', '3 epochs', {'param_scheduler.0.end': 3, 'param_scheduler.1.begin': 3}),
+        },
+    ),
+    'beginning': brief(
+        'how the classifier begins',
+        {
+            **USUAL,
+            'FC, from a norm of 14': [short('beginning_fc-wide', 'fc', WIDE)],
+            'EBV, balanced, projection fixed': [short('beginning_ebv-fixed', 'ebv', FIXED, tau=TAU, **BALANCED)],
+        },
     ),
     'voc-det': Study(
         'VOC slice, Mask R-CNN R50',
@@ -179,6 +220,8 @@ STUDIES = {
     ),
 }
 
+LONG_TAILS = ('long-tail', 'long-tail-10')  # tested class by class too
+
 
 def runs_of(studies: Sequence[str]) -> List[Run]:
     """The runs of some studies, each once; one seed of every setting before the next seed."""
@@ -196,73 +239,3 @@ def resolve(run: Run) -> Config:
     cfg = deepcopy(_read(run.config))
     cfg.merge_from_dict(run.options)
     return cfg
-
-
-class History:
-    """The scalars of a run, of all its parts if it was cut off and resumed.
-
-    Attributes:
-        train: Records with the losses, by iteration.
-        val: Records with the metrics, by epoch, or by iteration where the run has no epochs.
-        total: The last epoch or iteration.
-        recalls: The accuracy in percent of each class, if `classes` has tested it: at most one list.
-    """
-
-    def __init__(self, run: Run, work_dir: Path) -> None:
-        cfg = resolve(run)
-        self.total = cfg.train_cfg.get('max_epochs') or cfg.train_cfg.max_iters
-        self.batch_size = cfg.train_dataloader.batch_size
-        self.train: Dict[int, dict] = {}
-        self.val: Dict[int, dict] = {}
-        folder = work_dir / run.name
-        by_epoch = 'max_epochs' in cfg.train_cfg
-        self.unit = 'epoch' if by_epoch else 'iteration'
-        self.last_checkpoint = folder / f'{"epoch" if by_epoch else "iter"}_{self.total}.pth'
-        # Folders are named by the time at which they were begun.
-        for file in sorted(folder.glob('*/vis_data/scalars.json')):
-            records = list(read_scalars(file))
-            begin = min((record['step'] for record in records if 'loss' in record), default=math.inf)
-            # what was done again replaces what was lost
-            self.train = {step: record for step, record in self.train.items() if step < begin}
-            for record in records:
-                (self.train if 'loss' in record else self.val)[record['step']] = record
-        for metrics in _tests(folder / TEST):
-            self.val[self.total] = metrics
-        self.recalls = [metrics[RECALLS] for metrics in _tests(folder / CLASSES)][-1:]
-
-    @property
-    def finished(self) -> bool:
-        return self.total in self.val
-
-    @property
-    def done(self) -> int:
-        """The epoch, or iteration, that the run is at."""
-        last = max(self.train, default=0)
-        return self.train[last].get('epoch', last) if last else 0
-
-    def losses(self, key: str = 'loss') -> Tuple[List[int], List[float]]:
-        """Where, and the mean of a loss there: a point for each epoch, or for each twentieth of the iterations."""
-        points: Dict[int, List[float]] = {}
-        width = max(1, self.total // 20)
-        for step, record in sorted(self.train.items()):
-            at = record['epoch'] if 'epoch' in record else math.ceil(step / width) * width
-            points.setdefault(at, []).append(record[key])
-        return list(points), [statistics.mean(losses) for losses in points.values()]
-
-    def norm_and_rank(self, weight: str) -> Tuple[float, float]:
-        """The norm of one of the last checkpoint's weights, and its stable rank: how many directions carry it."""
-        matrix = torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][weight]
-        norm = matrix.norm().item()
-        return norm, (norm / torch.linalg.matrix_norm(matrix, 2).item()) ** 2
-
-    def speed(self) -> Tuple[float, float]:
-        """Images per second, and the share of the time that went into waiting for data."""
-        seconds = statistics.median(record['time'] for record in self.train.values())
-        waiting = statistics.median(record['data_time'] for record in self.train.values())
-        return self.batch_size / seconds, waiting / seconds
-
-
-def _tests(folder: Path) -> Iterator[dict]:
-    """What tools/test.py has written into a folder, the newest last."""
-    for file in sorted(folder.glob('*/*.json')):
-        yield json.loads(file.read_text())

@@ -5,22 +5,28 @@ import os
 import subprocess
 import sys
 import time
+from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 
+import histories
 import numpy as np
 import pytest
 import real_data
 import studies
 import study_report
 import torch
-from studies import STUDIES, History, Run, resolve, runs_of
+from histories import History
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import MODELS
+from studies import STUDIES, Run, resolve, runs_of
 
 from ebv_mm.launch import argument_parser, load_config
 
 REPO = Path(__file__).parents[2]
 ALL = runs_of(list(STUDIES))
 LONG_TAIL = STUDIES['long-tail'].settings
+BEGINNING = [runs[0] for runs in STUDIES['beginning'].settings.values()]
 TAU = studies.SWEEPS['tau']["EBV, the authors' initialisation"]
 
 
@@ -44,20 +50,45 @@ def plain(run: Run, *without: str) -> dict:
 
 
 def test_names_are_unique_and_configs_exist():
-    assert len({run.name for run in ALL}) == len(ALL) == 12 + 1 + 2 * (5 + 3) + 3 * 3 + 7 + 7
+    cifar = (3 + 3 + 3 + 2) + 3 + 1 + 2 * (5 + 3) + 3 * 3 + 2
+    assert len({run.name for run in ALL}) == len(ALL) == cifar + 7 + 7
     assert all((REPO / 'configs' / f'{run.config}.py').exists() for run in ALL)
 
 
-def test_twins_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed():
-    for imbalance in (100, 10):
-        fc, ebv = (LONG_TAIL[f'imbalance {imbalance}, {head}'] for head in ('FC', 'EBV'))
-        assert len(fc) == len(ebv)
-        for pair in zip(fc, ebv):
-            assert plain(pair[0], 'model.head') == plain(pair[1], 'model.head')
-            assert plain(pair[0])['model']['head'] != plain(pair[1])['model']['head']
-        for runs in (fc, ebv):
-            assert [resolve(run).randomness.seed for run in runs] == list(range(len(runs)))
-            assert all(plain(run, 'randomness') == plain(runs[0], 'randomness') for run in runs)
+@pytest.mark.parametrize('study', studies.LONG_TAILS)
+def test_twins_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed(study):
+    settings = STUDIES[study].settings
+    fc, ebv, balanced = (settings[name] for name in ('FC', 'EBV', 'EBV, balanced'))
+    for first, *others in zip_longest(fc, ebv, balanced):
+        assert all(plain(first, 'model.head') == plain(run, 'model.head') for run in others)
+        assert [resolve(run).model.head.type for run in others] == ['EBVClsHead'] * 2
+        assert [resolve(run).model.head.get('balanced_init', False) for run in others] == [False, True]
+    for runs in (fc, ebv, balanced):
+        assert [resolve(run).randomness.seed for run in runs] == list(range(len(runs)))
+        assert all(plain(run, 'randomness') == plain(runs[0], 'randomness') for run in runs)
+
+
+def test_step_decay_changes_the_schedule_alone():
+    settings = STUDIES['long-tail'].settings
+    for name in ('FC', 'EBV'):
+        (step,) = settings[f'{name}, step decay']
+        assert plain(step, 'param_scheduler', 'default_hooks') == plain(
+            settings[name][0], 'param_scheduler', 'default_hooks'
+        )
+        warm_up, decay = resolve(step).param_scheduler
+        assert (warm_up.end, decay.type, decay.milestones) == (5, 'MultiStepLR', [24, 27])
+
+
+@pytest.mark.parametrize('task, heads', [('det', ['roi_head']), ('seg', ['decode_head', 'auxiliary_head'])])
+def test_twins_on_voc_differ_in_the_heads(task, heads):
+    settings = STUDIES[f'voc-{task}'].settings
+    places = ['custom_imports', 'basis', *(f'model.{head}' for head in heads)]
+    rates = {resolve(run).optim_wrapper.optimizer.lr for (run,) in settings.values()}
+    assert len(rates) == 3
+    for rate in rates:
+        fc, *ebv = (run for (run,) in settings.values() if resolve(run).optim_wrapper.optimizer.lr == rate)
+        assert ebv and all(plain(fc, *places) == plain(run, *places) for run in ebv)
+        assert 'EBV' not in json.dumps(plain(fc)) and all('EBV' in json.dumps(plain(run)) for run in ebv)
 
 
 @pytest.mark.parametrize('balanced', [False, True])
@@ -71,9 +102,11 @@ def test_a_sweep_changes_one_thing(sweep, key, balanced):
     assert len({resolve(run).model.head[key] for run in ebv}) == len(ebv)
 
 
-@pytest.mark.parametrize('recipe', ['lr 0.1', *studies.RECIPES])
-def test_a_recipe_is_the_same_for_all_classifiers(recipe):
-    runs = {name: run for name, (run,) in STUDIES['recipe'].settings.items() if name.endswith(recipe)}
+@pytest.mark.parametrize(
+    'study, recipe', [('rate', 'lr 0.03'), ('rate', 'lr 0.1'), ('rate', 'lr 0.3'), ('warm-up', '3 epochs')]
+)
+def test_a_recipe_is_the_same_for_all_classifiers(study, recipe):
+    runs = {name: run for name, (run,) in STUDIES[study].settings.items() if name.endswith(recipe)}
     assert len(runs) == 3
     fc, authors, balanced = runs.values()
     assert plain(fc, 'model.head') == plain(authors, 'model.head') == plain(balanced, 'model.head')
@@ -81,28 +114,47 @@ def test_a_recipe_is_the_same_for_all_classifiers(recipe):
     assert [resolve(run).model.head.get('balanced_init', False) for run in runs.values()] == [False, False, True]
 
 
-def test_the_recipes_differ():
-    configs = [json.dumps(plain(run)) for (run,) in STUDIES['recipe'].settings.values()]
-    assert len(set(configs)) == len(configs) == 12
+def test_no_two_runs_are_the_same():
+    configs = [json.dumps(plain(run), sort_keys=True) for run in ALL]
+    assert len(set(configs)) == len(configs)
 
 
 def test_the_learning_rate_falls_to_the_end():
-    for run in (run for run in ALL if 'resnet32' in run.config):
+    for run in (run for run in ALL if run.config.endswith('_30e')):
         cfg = resolve(run)
         warm_up, decay = cfg.param_scheduler
-        assert warm_up.end == decay.begin == (3 if 'warm-up-of-3-epochs' in run.name else 1)
+        assert warm_up.end == decay.begin == (3 if run.name.startswith('warm-up_3') else 1)
         assert decay.end == cfg.train_cfg.max_epochs
         assert cfg.train_cfg.max_epochs % cfg.train_cfg.val_interval == 0
 
 
+def test_a_wide_classifier_and_a_fixed_projection():
+    weights = histories.first_weights(studies.STUDIES['beginning'].settings['FC, from a norm of 14'][0])
+    assert weights['head.fc.weight'].norm() == pytest.approx(1 / 0.07, rel=0.1)
+    cfg = resolve(STUDIES['beginning'].settings['EBV, balanced, projection fixed'][0])
+    model = MODELS.build(cfg.model)
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    rates = {id(parameter): group['lr'] for group in wrapper.param_groups for parameter in group['params']}
+    trained = [name for name, parameter in model.named_parameters() if rates[id(parameter)] == 0.1]
+    fixed = [name for name, parameter in model.named_parameters() if rates[id(parameter)] == 0]
+    assert fixed == ['head.fc.weight', 'head.fc.bias'] and len(trained) + 2 == len(list(model.parameters()))
+
+
+def test_the_first_weights_are_those_of_the_seed():
+    first, again, other = (
+        histories.first_weights(run)['head.fc.weight'] for run in (*[LONG_TAIL['FC'][0]] * 2, LONG_TAIL['FC'][1])
+    )
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
 def test_the_command_line_says_the_same():
-    for run in (ALL[0], TAU[0.02], studies.SWEEPS['dim']['EBV, balanced'][3]):
+    for run in (ALL[0], TAU[0.02], studies.SWEEPS['dim']['EBV, balanced'][3], *BEGINNING):
         tool, config, resume, *rest = run.train(Path('work'))
         assert (tool, resume) == ('tools/train.py', '--resume')
         cfg = load_config(argument_parser('').parse_args([config, *rest]))
         assert cfg.work_dir == os.path.join('work', run.name)
         expected = resolve(run)
-        for place in ('model', 'param_scheduler', 'train_cfg', 'randomness', 'default_hooks'):
+        for place in ('model', 'param_scheduler', 'train_cfg', 'randomness', 'default_hooks', 'optim_wrapper'):
             assert cfg[place] == expected[place]
         assert cfg.train_dataloader == {**cfg.train_dataloader, **expected.train_dataloader}
 
@@ -190,21 +242,24 @@ def finish(work_dir: Path, run: Run, top1: float, loss: float = 1.0) -> None:
     total = resolve(run).train_cfg.max_epochs
     # a better epoch before the last: it must not count
     write(work_dir, run, 'a', train(97 * total, loss, total), val(total - 5, 99.0), val(total, top1))
-    torch.save(
-        {'state_dict': {'head.fc.weight': torch.diag(torch.tensor([4.0, 3.0]))}}, History(run, work_dir).last_checkpoint
-    )
+    weight = torch.zeros(10, 64)
+    weight[0, 0], weight[1, 1] = 4, 3
+    torch.save({'state_dict': {'head.fc.weight': weight}}, History(run, work_dir).last_checkpoint)
 
 
 def test_tables_have_mean_and_spread_of_the_last_epoch(tmp_path):
     figures = {'FC': [60.0, 61.5, 64.0], 'EBV': [66.25]}
     for head, values in figures.items():
-        for run, value in zip(LONG_TAIL[f'imbalance 100, {head}'], values):
+        for run, value in zip(LONG_TAIL[head], values):
             finish(tmp_path, run, value)
     study = STUDIES['long-tail']
     _, _, _, fc, ebv, missing = study_report.table(study, {run.name: History(run, tmp_path) for run in ALL})
     mean, std = np.mean(figures['FC']), np.std(figures['FC'], ddof=1)
-    assert cells(fc) == ['imbalance 100, FC', '3', f'{mean:.2f} ± {std:.2f}', '1.00 ± 0.00', '64', '25%']
-    assert cells(ebv)[:3] == ['imbalance 100, EBV', '1', '66.25']
+    assert cells(fc)[:6] == ['FC', '3', f'{mean:.2f} ± {std:.2f}', '1.00 ± 0.00', '5.00 ± 0.00', '1.56 ± 0.00']
+    assert cells(fc)[7:] == ['64', '25%']
+    begin = histories.first_weights(LONG_TAIL['EBV'][0])['head.fc.weight'].double()
+    cosine = (4 * begin[0, 0] + 3 * begin[1, 1]) / (5 * (begin**2).sum().sqrt())
+    assert cells(ebv) == ['EBV', '1', '66.25', '1.00', '5.00', '1.56', f'{cosine:.2f}', '64', '25%']
     assert 'lt100_ebv_s1 (0/30)' in missing and 'lt100_fc' not in missing
 
 
@@ -218,12 +273,12 @@ def test_detection_is_in_percent(tmp_path):
 
 
 def test_classes_are_grouped_by_their_images(tmp_path):
-    run = LONG_TAIL['imbalance 100, FC'][0]
+    run = LONG_TAIL['FC'][0]
     folder = tmp_path / run.name / studies.CLASSES / 'a'
     folder.mkdir(parents=True)
-    (folder / 'now.json').write_text(json.dumps({studies.RECALLS: [90, 80, 70, 60, 50, 40, 30, 20, 10, 0]}))
+    (folder / 'now.json').write_text(json.dumps({histories.RECALLS: [90, 80, 70, 60, 50, 40, 30, 20, 10, 0]}))
     *_, line = study_report.class_table(STUDIES['long-tail'], {r.name: History(r, tmp_path) for r in ALL})
-    assert cells(line) == ['imbalance 100, FC', '1', '80.00', '45.00', '10.00']
+    assert cells(line) == ['FC', '1', '80.00', '45.00', '10.00']
 
 
 def test_report_paints_what_there_is(tmp_path, capsys):
@@ -236,7 +291,9 @@ def test_report_paints_what_there_is(tmp_path, capsys):
         'dim.png',
         'tau-balanced.png',
         'dim-balanced.png',
-        'recipe.png',
+        'rate.png',
+        'warm-up.png',
+        'beginning.png',
         'tau_sweep.png',
         'dim_sweep.png',
     }
