@@ -1,4 +1,4 @@
-"""Deployment: projection and dense basis as one plain layer."""
+"""Deployment: projection and basis as one plain layer."""
 
 from copy import deepcopy
 from typing import Dict
@@ -17,6 +17,8 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
     not. So ``keep_norm`` is needed for softmax scores, by which boxes are filtered and ranked, and wherever outputs of
     several pixels are interpolated before they are compared, as mmseg and mmdet do with segmentations and masks. The
     layer then has d more outputs, :math:`v = A x + b`, whose norm turns the others into the logits.
+
+    A structured basis becomes the matrix of its vectors: larger and slower than it was, but known to every runtime.
 
     Args:
         model: Any module, such as a whole detector, or a layer by itself.
@@ -37,16 +39,16 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
 
 
 class _KeepsNorm:
-    """The first ``num_classes`` outputs, over the norm of the others and over tau."""
+    """The first ``num_vectors`` outputs, over the norm of the others and over tau."""
 
     channel_dim: int
-    num_classes: int
+    num_vectors: int
     tau: float
 
     def forward(self, x: Tensor) -> Tensor:
         with autocast_off(x.device.type):
             out = super().forward(x.to(self.weight.dtype))
-            sizes = [self.num_classes, out.shape[self.channel_dim] - self.num_classes]
+            sizes = [self.num_vectors, out.shape[self.channel_dim] - self.num_vectors]
             products, v = out.split(sizes, self.channel_dim)
             return products * inverse_norm(v, self.tau, self.channel_dim)
 
@@ -63,12 +65,7 @@ class FoldedConv2d(_KeepsNorm, nn.Conv2d):
 def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     if layer.missing is not None:
         raise FileNotFoundError(layer.missing)
-    if layer.structure is not None:
-        raise TypeError(
-            f'{layer} has a structured basis, which is faster than the matrix that folding would make; deploy it as it '
-            'is, or train with a dense basis'
-        )
-    matrix = layer.basis.double()
+    matrix = layer.vectors.double()
     if keep_norm:
         matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])
     if isinstance(layer, nn.Linear):
@@ -84,5 +81,5 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     out.weight.copy_(torch.tensordot(matrix, layer.weight.double(), 1))
     if layer.bias is not None:
         out.bias.copy_(matrix @ layer.bias.double())
-    out.num_classes, out.tau = layer.num_classes, layer.tau
+    out.num_vectors, out.tau = layer.num_vectors, layer.tau
     return out.train(layer.training)

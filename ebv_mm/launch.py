@@ -4,7 +4,7 @@ import argparse
 import os
 from copy import deepcopy
 from pathlib import Path
-from typing import Sequence
+from typing import Callable, Sequence
 
 import torch
 from mmengine.config import Config, ConfigDict, DictAction
@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from .basis import size_in_name
 from .basis.files import basis_paths
 from .basis.make import tool_command
+from .layers import EBVConv2d, EBVLinear
 
 # Only mmpretrain's own tools set these, but its loaders are meant to run with them.
 MMPRETRAIN_LOADER = dict(pin_memory=True, persistent_workers=True, collate_fn=dict(type='default_collate'))
@@ -81,7 +82,21 @@ def build_runner(cfg: Config) -> Runner:
     """Build the runner that the config names, with gloo in place of NCCL where there is no GPU."""
     if cfg.launcher != 'none' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
-    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    if isinstance(runner.model, torch.nn.Module):  # FlexibleRunner builds it later
+        _check_classifiers(cfg, runner.model)
+    return runner
+
+
+def _check_classifiers(cfg: Config, model: torch.nn.Module) -> None:
+    """Stop where a host has taken an EBV layer and then put its own in its place: that would train FC."""
+    asked = _count(cfg.model, lambda node: 'basis' in node)
+    built = sum(isinstance(module, (EBVLinear, EBVConv2d)) for module in model.modules())
+    if built < asked:
+        raise SystemExit(
+            f'the config names a basis {asked} times, but the model has {built} EBV layers: a head of its host has '
+            'replaced one by a layer of its own, as DoubleConvFCBBoxHead and DIIHead do; use another head'
+        )
 
 
 def use_tta(cfg: Config) -> None:
@@ -95,6 +110,8 @@ def use_tta(cfg: Config) -> None:
         cfg.tta_model = deepcopy(DEFAULT_TTA[scope])
     if 'tta_pipeline' not in cfg:
         cfg.tta_pipeline = _flipped(_test_dataset(cfg).pipeline)
+    # the scores of all classes are averaged, hence asked for
+    (cfg.model.get('head') or {}).pop('predict_topk', None)
     cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
     _test_dataset(cfg).pipeline = cfg.tta_pipeline
 
@@ -162,7 +179,7 @@ def _distribute_on_cpu(cfg: Config) -> None:
     if cfg.launcher != 'pytorch':
         raise SystemExit(f'--launcher {cfg.launcher} needs GPUs, and there are none here; use tools/dist_train.sh')
     torch.distributed.init_process_group('gloo')
-    if _replace_sync_bn(cfg.model) and torch.distributed.get_rank() == 0:
+    if _count(cfg.model, _replace_sync_bn) and torch.distributed.get_rank() == 0:
         print('SyncBN needs GPUs: without them every process normalises its own images (BN)')
     wrapper = dict(
         type='MMDistributedDataParallel',
@@ -173,13 +190,18 @@ def _distribute_on_cpu(cfg: Config) -> None:
     cfg.model_wrapper_cfg = {**wrapper, **(cfg.get('model_wrapper_cfg') or {}), 'device_ids': None}
 
 
-def _replace_sync_bn(node: object) -> int:
-    """Make every SyncBN of a config a BN, as mmengine does for one process; returns how many there were."""
+def _count(node: object, test: Callable[[dict], bool]) -> int:
+    """How many of a config's nodes are dicts that pass a test."""
     if isinstance(node, (list, tuple)):
-        return sum(map(_replace_sync_bn, node))
+        return sum(_count(child, test) for child in node)
     if not isinstance(node, dict):
         return 0
+    return bool(test(node)) + sum(_count(child, test) for child in node.values())
+
+
+def _replace_sync_bn(node: dict) -> bool:
+    """Make a SyncBN a BN, as mmengine does for one process; returns whether it was one."""
     found = node.get('type') == 'SyncBN'
     if found:
         node['type'] = 'BN'
-    return found + sum(map(_replace_sync_bn, node.values()))
+    return found

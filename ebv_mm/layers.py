@@ -31,7 +31,7 @@ from .basis import (
 BasisLike = Union[str, Path, dict, Basis]
 
 NORM_EPS = 1e-12
-# Two bases closer than this, entry by entry, are the same one up to storage in another precision.
+# Two bases closer than this, entry by entry, are the same one up to the linear algebra of the machine.
 SAME_BASIS_TOLERANCE = 1e-5
 
 
@@ -50,6 +50,18 @@ class _FixedBasis(NamedTuple):
 
 def _resolve(basis: BasisLike, num_classes: int) -> _FixedBasis:
     """The first ``num_classes`` vectors of a basis given as a path, as the arguments of a closed form, or as itself."""
+    # whatever the default device is, which torch knows from 2.0 on
+    with torch.device('cpu') if hasattr(torch.device, '__enter__') else nullcontext():
+        fixed = _made_concrete(basis, num_classes)
+    if fixed.dim < 2:
+        raise BasisError(
+            f'{fixed.name} has one dimension, in which every embedding is +1 or -1 and passes no gradient; '
+            f'take at least two: {make_command(num_classes, 2)}'
+        )
+    return fixed
+
+
+def _made_concrete(basis: BasisLike, num_classes: int) -> _FixedBasis:
     if isinstance(basis, Basis):
         name = basis.source
     elif isinstance(basis, dict):
@@ -82,7 +94,8 @@ def _encode(recipe: str) -> Tensor:
 
 
 def _decode(stored: Tensor) -> str:
-    return bytes(stored.to('cpu', torch.uint8).tolist()).decode()
+    # rounded: GPUs average over n ranks by a factor of 1 / n, which may end just below a whole number
+    return bytes(stored.round().to('cpu', torch.uint8).tolist()).decode()
 
 
 def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
@@ -96,7 +109,7 @@ def _await_checkpoint(path: Union[str, Path], num_classes: int) -> _FixedBasis:
     command = make_command(*(size or (num_classes, 'DIM')), path)
     missing = f'basis {str(path)!r} does not exist, and no checkpoint has brought one; make it with: {command}'
     # A name that tells no size leaves d to the checkpoint; until then any d will do.
-    dim = size[1] if size else num_classes
+    dim = size[1] if size else max(num_classes, 2)
     return _FixedBasis(torch.full((num_classes, dim), math.nan), f'basis {str(path)!r}', dim, missing)
 
 
@@ -178,7 +191,7 @@ class _BasisClassifier:
 
     def _fix(self, fixed: _FixedBasis, tau: float, balanced_init: bool) -> None:
         check_tau(tau)
-        self.register_buffer('basis', fixed.stored)
+        self.register_buffer('basis', fixed.stored.to(self.weight.device))
         self.structure = fixed.structure
         self.basis_name = fixed.name
         self.missing = fixed.missing
@@ -191,7 +204,7 @@ class _BasisClassifier:
 
         The logits :math:`\langle v, w_k \rangle / (\tau \lVert v \rVert)` change as those of a linear layer do where
         :math:`\lVert v \rVert = 1 / \tau`, which for features of root mean square 1 is a projection of that Frobenius
-        norm. The smaller it is, the larger are its gradients: the first steps blow it up along the mean feature.
+        norm. The smaller it is, the larger are its gradients, and the farther each of them turns it.
         """
         if self.balanced_init:
             nn.init.normal_(self.weight, std=1 / (self.tau * math.sqrt(self.weight.numel())))
@@ -199,12 +212,20 @@ class _BasisClassifier:
                 nn.init.zeros_(self.bias)
 
     @property
-    def num_classes(self) -> int:
+    def num_vectors(self) -> int:
+        """N. Not called num_classes: hosts compare that of every module with the data set's, without background."""
         return self.basis.shape[0] if self.structure is None else self.structure.num_classes
 
     @property
     def dim(self) -> int:
         return self.basis.shape[1] if self.structure is None else self.structure.dim
+
+    @property
+    def vectors(self) -> Tensor:
+        """The class vectors (N, d); those of a structured basis are made now."""
+        if self.structure is None:
+            return self.basis
+        return from_recipe(_decode(self.basis)).vectors.to(self.basis.device)
 
     @property
     def products(self) -> Products:
@@ -229,7 +250,7 @@ class _BasisClassifier:
             z = z.movedim(self._channel_dim, -1)
             products = self.structure.to(v.device, v.dtype)
             logits = _StructuredProduct.apply(products.enter(z.reshape(-1, self.dim)), products)
-            return logits.view(*z.shape[:-1], self.num_classes).movedim(-1, self._channel_dim)
+            return logits.view(*z.shape[:-1], self.num_vectors).movedim(-1, self._channel_dim)
 
     def _apply(self, fn, *args, **kwargs):
         """Move the basis with the module, but keep its precision: ``.half()`` would bend the angles."""
@@ -246,13 +267,15 @@ class _BasisClassifier:
         if loaded is not None:
             if loaded.ndim == 1:
                 if not self._adopt_recipe(_decode(loaded), key):
-                    size = f'copying {_decode(loaded)}, the current model has {self.num_classes} x {self.dim}'
+                    size = f'copying {_decode(loaded)}, the current model has {self.num_vectors} x {self.dim}'
                     errors.append(f'size mismatch for {key}: {size}.')
                     state_dict = {**state_dict, key: self.basis}
-            elif self.missing is not None and loaded.shape[0] == self.num_classes:
+            elif self.missing is not None and loaded.shape[0] == self.num_vectors:
                 self._resize(loaded.shape[1])
                 self.missing = None
-            elif loaded.shape == (self.num_classes, self.dim):
+            elif self.structure is None and torch.equal(self.basis.to(loaded), loaded):
+                state_dict = {**state_dict, key: self.basis}  # the same, perhaps in half precision
+            elif loaded.shape == (self.num_vectors, self.dim):
                 self._adopt_matrix(loaded, key)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
 
@@ -270,7 +293,7 @@ class _BasisClassifier:
         if self.structure is not None and recipe == _decode(self.basis):
             return True
         basis = from_recipe(recipe)
-        if basis.num_classes != self.num_classes or (self.missing is None and basis.dim != self.dim):
+        if basis.num_classes != self.num_vectors or (self.missing is None and basis.dim != self.dim):
             return False
         if self.missing is not None:
             self._resize(basis.dim)
@@ -295,10 +318,10 @@ class _BasisClassifier:
                 tensor.data = tensor.new_empty(dim, *tensor.shape[1:])
             self.reset_parameters()
             self.init_weights()
-        self.basis = self.basis.new_empty(self.num_classes, dim)
+        self.basis = self.basis.new_empty(self.num_vectors, dim)
 
     def extra_repr(self) -> str:
-        return f'{super().extra_repr()}, num_classes={self.num_classes}, tau={self.tau}'
+        return f'{super().extra_repr()}, num_classes={self.num_vectors}, tau={self.tau}'
 
 
 @MODELS.register_module()

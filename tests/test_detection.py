@@ -1,11 +1,14 @@
 """EBV in mmdet beyond the contract: other ConvFC heads, cascades, and a whole Mask R-CNN's losses."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope
+from torch import nn
 
 import ebv_mm  # noqa: F401, registers the names
-from ebv_mm import EBVBBoxHead, EBVConv2d, EBVLinear, EBVMaskHead
+from ebv_mm import EBVBBoxHead, EBVConv2d, EBVLinear, EBVMaskHead, fold
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +74,18 @@ def test_custom_class_counts_are_honoured(basis_file):
 def test_two_predictors_are_an_error(basis_file):
     with pytest.raises(TypeError, match='cls_predictor_cfg'):
         EBVBBoxHead(num_classes=5, basis=basis_file(6, 6), cls_predictor_cfg=dict(type='Linear'))
+
+
+def test_the_class_check_of_mmdet_sees_the_heads_only(basis_file):
+    """NumClassCheckHook compares ``num_classes`` of every module that has one with the data set's."""
+    from mmdet.engine.hooks import NumClassCheckHook
+
+    box = MODELS.build(dict(type='EBVBBoxHead', in_channels=4, roi_feat_size=2, num_classes=5, basis=basis_file(6, 6)))
+    runner = SimpleNamespace(
+        model=nn.ModuleDict(dict(box=box, folded=fold(box, keep_norm=True))),
+        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(metainfo=dict(classes=tuple('abcde')))),
+    )
+    NumClassCheckHook().before_train_epoch(runner)
+    box.num_classes = 4
+    with pytest.raises(AssertionError, match='EBVBBoxHead'):
+        NumClassCheckHook().before_train_epoch(runner)

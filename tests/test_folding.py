@@ -90,9 +90,15 @@ def test_a_layer_in_several_places_stays_one():
     assert folded['levels'][0] is folded['levels'][1] is folded['other'][0]
 
 
-def test_a_structured_or_missing_basis_is_refused():
-    structured = EBVLinear(4, 90, basis=dict(num_classes=90, dim=16, method='kerdock', structured=True))
-    with pytest.raises(TypeError, match='structured basis'):
-        fold(nn.Sequential(structured))
+@pytest.mark.parametrize('method, dim', [('kerdock', 16), ('transversal', 35)])
+def test_a_structured_basis_becomes_its_matrix(method, dim):
+    layer = EBVLinear(8, 90, basis=dict(num_classes=90, dim=dim, method=method, structured=True))
+    x = torch.randn(50, 8)
+    plain = fold(nn.Sequential(layer))[0]
+    assert type(plain) is nn.Linear and torch.equal(plain(x).argmax(1), layer(x).argmax(1))
+    torch.testing.assert_close(fold(layer, keep_norm=True)(x), layer(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_missing_basis_is_refused():
     with pytest.raises(FileNotFoundError, match='make it with'):
         fold(EBVLinear(4, 5, basis='5x16.safetensors'))

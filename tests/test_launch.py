@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from mmengine.config import Config
+from torch import nn
 
-from ebv_mm.launch import check_bases, load_config, save_pictures, use_tta
+from ebv_mm import EBVConv2d, EBVLinear
+from ebv_mm.launch import _check_classifiers, check_bases, load_config, save_pictures, use_tta
 
 
 def config_of(scope: str, **settings) -> Config:
@@ -42,6 +44,24 @@ def test_tta_of_the_config_is_used():
     use_tta(cfg)
     assert cfg.model == dict(type='SegTTAModel', module=dict(type='Model'))
     assert cfg.test_dataloader.dataset.dataset.pipeline == [dict(type='Mine')]
+
+
+def test_tta_asks_for_the_scores_of_all_classes():
+    cfg = config_of('mmpretrain')
+    cfg.model.head = dict(type='EBVClsHead', predict_topk=5)
+    use_tta(cfg)
+    assert cfg.model.module.head == dict(type='EBVClsHead')
+
+
+def test_a_classifier_that_its_host_has_replaced_is_an_error():
+    """As DoubleConvFCBBoxHead does, which takes a cls_predictor_cfg and then makes its own layer."""
+    basis = dict(num_classes=5, dim=5)
+    model = dict(box=[dict(basis=basis), dict(basis=basis)], mask=dict(layer=dict(basis='5x5.safetensors')))
+    layers = [EBVLinear(4, 5, basis=basis), EBVLinear(4, 5, basis=basis), EBVConv2d(4, 5, 1, basis=basis)]
+    _check_classifiers(Config(dict(model=model)), nn.ModuleList(layers))
+    layers[1] = nn.Linear(4, 5)
+    with pytest.raises(SystemExit, match='names a basis 3 times, but the model has 2 EBV layers'):
+        _check_classifiers(Config(dict(model=model)), nn.ModuleList(layers))
 
 
 def test_tta_without_any_default_is_an_error():

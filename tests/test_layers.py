@@ -127,12 +127,18 @@ def test_a_dict_makes_a_closed_form_the_same_every_time():
         (dict(num_classes=5), TypeError, 'dim'),
         (dict(num_classes=0, dim=3), ValueError, 'num_classes = 0'),
         (dict(num_classes=5, dim=True), ValueError, 'dim = True'),
+        ('5x1.safetensors', BasisError, 'one dimension'),
         ('3x8.safetensors', BasisError, 'by its name would have 3 vectors, but the layer needs 5'),
     ],
 )
 def test_bad_basis(basis, error, message):
     with pytest.raises(error, match=message):
         EBVLinear(8, 5, basis=basis)
+
+
+def test_one_dimension_is_refused_as_it_has_no_gradient():
+    with pytest.raises(BasisError, match='one dimension, in which .* passes no gradient; take at least two'):
+        EBVLinear(8, 1, basis=dict(num_classes=1, dim=1))
 
 
 def test_the_basis_has_no_default():
@@ -199,3 +205,23 @@ def test_averaging_over_ranks_is_exact():
         for _ in range(ranks - 1):
             total += vectors
         assert torch.equal(total / ranks, vectors)
+        on_gpus = total * (1 / torch.tensor(float(ranks)))  # as CUDA divides
+        assert torch.equal(on_gpus, vectors) if ranks in (1, 2, 4, 8, 16) else (on_gpus - vectors).abs().max() < 1e-7
+
+
+@pytest.mark.parametrize('half', [torch.float16, torch.bfloat16])
+def test_a_checkpoint_in_half_precision_leaves_the_basis_exact(half, recwarn):
+    trained, layer = (EBVLinear(8, 40, basis=dict(num_classes=40, dim=32)) for _ in range(2))
+    exact = layer.basis.clone()
+    layer.load_state_dict({name: tensor.to(half) for name, tensor in trained.state_dict().items()})
+    assert torch.equal(layer.basis, exact) and not recwarn
+    torch.testing.assert_close(layer.weight, trained.weight.to(half).float())
+
+
+@pytest.mark.parametrize('structured', [False, True])
+def test_the_basis_is_where_the_weight_is(structured):
+    basis = dict(num_classes=40, dim=16, structured=structured)
+    layer = EBVLinear(8, 40, basis=basis, device='meta')
+    assert layer.basis.device == layer.weight.device
+    with torch.device('meta'):
+        assert EBVLinear(8, 40, basis=basis).basis.device.type == 'meta'

@@ -94,7 +94,7 @@ def test_binary_segmentation_with_one_output(basis_file):
     head = EBVDecodeHead(
         'FCNHead', basis=basis_file(2, 3), in_channels=8, channels=8, num_classes=2, out_channels=1, in_index=0
     )
-    assert head.conv_seg.num_classes == 1
+    assert head.conv_seg.num_vectors == 1
 
 
 def test_the_whole_segmentor_learns(basis_file):

@@ -173,7 +173,7 @@ def test_layers_agree_with_dense_ones_forward_and_backward(kind, shape):
     expected.backward(upstream)
     torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(structured.weight.grad, dense.weight.grad, rtol=1e-4, atol=1e-4)
-    assert (structured.num_classes, structured.dim) == (90, 16)
+    assert (structured.num_vectors, structured.dim) == (90, 16)
 
 
 def test_gradients_of_a_structured_layer():
@@ -181,6 +181,16 @@ def test_gradients_of_a_structured_layer():
     assert torch.autograd.gradcheck(layer, x)
     assert torch.autograd.gradgradcheck(layer, x)
     assert layer(torch.empty(0, 12, dtype=torch.float64)).shape == (0, 90)
+
+
+@pytest.mark.parametrize('ranks', [3, 41, 61, 83])
+def test_averages_on_gpus_keep_the_recipe(ranks):
+    layer = EBVLinear(4, 90, basis=dict(num_classes=90, dim=16, method='kerdock', structured=True))
+    average = layer.basis * ranks * (1 / torch.tensor(float(ranks)))  # as CUDA divides
+    other = EBVLinear(4, 90, basis='90x16.safetensors')
+    other.load_state_dict({**layer.state_dict(), 'basis': average})
+    x = torch.randn(3, 4)
+    assert torch.equal(other(x), layer(x))
 
 
 def test_half_precision_copies_and_averages_keep_the_recipe():
@@ -238,4 +248,4 @@ def test_a_checkpoint_of_another_size_is_a_mismatch():
     with pytest.raises(RuntimeError, match='size mismatch for basis'):
         target.load_state_dict(source.state_dict())
     load_state_dict(target, source.state_dict(), strict=False)
-    assert torch.equal(target.basis, before) and target.num_classes == 90
+    assert torch.equal(target.basis, before) and target.num_vectors == 90

@@ -27,8 +27,9 @@ class Basis:
 
     The entries are rounded to 20 significant bits, a relative change of at most 5e-7, for two reasons.
     Averaging the buffer over up to 16 ranks, as ``SyncBuffersHook`` does, is then exact (n x and n x / n need no
-    rounding), so a basis stays bit-identical in training. And a closed form computed in float64 gives the same
-    bits on machines whose linear algebra differs in the last digits.
+    rounding; GPUs multiply by 1 / n, which needs none for 2, 4, 8 and 16), so a basis stays bit-identical in training.
+    And a closed form computed in float64 gives the same bits on machines whose linear algebra differs in the last
+    digits.
 
     Args:
         vectors: (N, d) matrix of unit rows, float32 or float64. Not modified.

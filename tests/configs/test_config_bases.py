@@ -34,6 +34,6 @@ def test_config_builds_with_the_basis_that_the_tool_makes(name, tmp_path, monkey
     assert {(layer.dim, layer.tau, layer.missing) for layer in layers} == {(size_in_name(file)[1], 0.07, None)}
     for layer in layers:
         # no row of the basis is left over, but for the background that masks do without
-        assert size_in_name(file)[0] - layer.num_classes == (
+        assert size_in_name(file)[0] - layer.num_vectors == (
             1 if isinstance(layer, EBVConv2d) and 'mmdet' in name else 0
         )

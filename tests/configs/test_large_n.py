@@ -20,7 +20,7 @@ def test_the_head_is_structured_and_small(name):
         head = MODELS.build(config.model.head)
     num_classes = config.model.head.num_classes
     assert head.streaming and head.predict_topk >= 5 and config.val_evaluator.type == 'StreamingAccuracy'
-    assert head.fc.num_classes == num_classes == config.data_preprocessor.num_classes
+    assert head.fc.num_vectors == num_classes == config.data_preprocessor.num_classes
     assert sum(buffer.numel() for buffer in head.buffers()) < 1000
     tables = head.fc.structure.tables.values()
     assert sum(table.numel() * table.element_size() for table in tables) < 1.1e6
