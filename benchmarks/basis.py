@@ -63,7 +63,7 @@ def compare(num_classes: int, dim: int, seconds: float, seed: int) -> Dict[str, 
     bound = best_bound(num_classes, dim)
     alpha, published = PUBLISHED.get(dim, (1.2 * bound, None)) if num_classes == 1000 else (1.2 * bound, None)
     theirs, ours = Curve(), Curve()
-    algorithm1(num_classes, dim, alpha, seed=seed, watch=Watch(seconds, 0.0, theirs, interval=0.0))
+    algorithm1(num_classes, dim, alpha, seed=seed, watch=Watch(seconds, 0.0, theirs))
     solved = make_basis(num_classes, dim, method='solver', seed=seed, time_limit=seconds, progress=ours)
     row = {
         'd': str(dim),

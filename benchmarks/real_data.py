@@ -12,6 +12,7 @@ import argparse
 import fcntl
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -19,13 +20,14 @@ from pathlib import Path
 from typing import List, Optional, Sequence
 
 from histories import History
-from studies import CLASSES, LONG_TAILS, STUDIES, TEST, Run, resolve, runs_of
+from studies import CLASSES, LONG_TAILS, REPO, STUDIES, TEST, Run, resolve, runs_of
 from study_report import report
 
 from ebv_mm.basis import size_in_name
 from ebv_mm.basis.files import basis_paths
 from ebv_mm.trainings import stop
 
+INTERRUPTED = 130  # the exit code of Ctrl-C
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 60
 ENVIRONMENT = {
@@ -155,19 +157,34 @@ def main(argv: Optional[List[str]] = None) -> int:
     running.add_argument('--jobs', type=int, default=2, help='trainings at a time, one core for each')
     running.add_argument('--dry-run', action='store_true', help='only print the commands')
     reporting = commands.add_parser('report', help='print the tables, paint the pictures')
-    reporting.add_argument('--pictures', type=Path, default=Path('docs/results'))
+    reporting.add_argument('--pictures', type=Path, default=REPO / 'docs' / 'results')
     classes = commands.add_parser('classes', help='test the finished runs of 30 epochs class by class')
     for command in (running, reporting, classes):
-        command.add_argument('--work-dir', type=Path, default=Path('work_dirs/results'))
+        command.add_argument('--work-dir', type=Path, default=REPO / 'work_dirs' / 'results')
     args = parser.parse_args(argv)
+    if args.command == 'run' and args.jobs < 1:
+        parser.error(f'--jobs {args.jobs}: at least one')
+    # configs, tools and data are named from the clone, the folders of the command line from where it is given
+    folders = {key: value.resolve() for key, value in vars(args).items() if isinstance(value, Path)}
+    os.chdir(REPO)
+    vars(args).update({key: Path(os.path.relpath(folder)) for key, folder in folders.items()})
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return carry_out(args)
+    except KeyboardInterrupt:
+        print('\nstopped; the same command goes on from here')
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def carry_out(args: argparse.Namespace) -> int:
     if args.command == 'report':
         report(args.work_dir, args.pictures)
         return 0
     if args.command == 'classes':
         measure_classes(runs_of(LONG_TAILS), args.work_dir)
         return 0
-    if args.jobs < 1:
-        parser.error(f'--jobs {args.jobs}: at least one')
     failed = run_all(runs_of(args.studies), args.work_dir, args.jobs, args.dry_run)
     if failed:
         print(f'not finished: {", ".join(failed)}')

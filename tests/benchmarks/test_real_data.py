@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+import signal
 import time
 from itertools import zip_longest
 from pathlib import Path
@@ -372,9 +371,20 @@ def test_a_folder_in_use_is_left_alone(make, tmp_path, capsys):
         real_data.stop(other.process)
 
 
-def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypatch):
-    command = [sys.executable, str(REPO / 'benchmarks' / 'real_data.py'), 'run', 'dim', '--dry-run']
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.count('tools/train.py') == 5
-    assert 'make_basis.py --num-classes 10 --dim 3 --out data/ebv/10x3.safetensors' in done.stdout
-    assert not any(tmp_path.iterdir())
+def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypatch, capsys):
+    """From any folder: what it names is in the clone."""
+    clone, elsewhere = tmp_path / 'clone', tmp_path / 'elsewhere'
+    clone.mkdir(), elsewhere.mkdir()
+    monkeypatch.setattr(real_data, 'REPO', clone)
+    monkeypatch.chdir(elsewhere)
+    assert real_data.main(['run', 'dim', '--dry-run', '--work-dir', 'runs']) == 0
+    out = capsys.readouterr().out
+    assert out.count('tools/train.py') == out.count('--work-dir ../elsewhere/runs/') == 5
+    assert 'make_basis.py --num-classes 10 --dim 3 --out data/ebv/10x3.safetensors' in out
+    assert not any(clone.iterdir()) and not any(elsewhere.iterdir())
+
+
+def test_an_interruption_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(real_data, 'run_all', lambda *args: os.kill(os.getpid(), signal.SIGTERM))
+    assert real_data.main(['run', 'dim', '--work-dir', str(tmp_path)]) == 130
+    assert 'the same command goes on' in capsys.readouterr().out
