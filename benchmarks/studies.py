@@ -120,8 +120,9 @@ def recipe(name: str, what: str, options: dict) -> Dict[str, List[Run]]:
 
 TOP1 = {'accuracy/top1': 'top-1'}
 AUTHORS, BALANCED = dict(balanced_init=False), dict(balanced_init=True)
+THEIRS = "EBV, the authors' initialisation"
 # What is added to the names of the runs, and what is set.
-BEGINNINGS = {"EBV, the authors' initialisation": ('', AUTHORS), 'EBV, balanced': ('-balanced', BALANCED)}
+BEGINNINGS = {THEIRS: ('', AUTHORS), 'EBV, balanced': ('-balanced', BALANCED)}
 CLASSIFIERS = {
     'FC': ('fc', dict(head='fc')),
     **{name: (f'ebv{variant}', dict(head='ebv', tau=TAU, **how)) for name, (variant, how) in BEGINNINGS.items()},
@@ -153,10 +154,10 @@ STUDIES = {
         TOP1,
         {
             'FC': long_tail('fc', 100, (0, 1, 2)),
-            'EBV': long_tail('ebv', 100, (0, 1, 2), **AUTHORS),
+            THEIRS: long_tail('ebv', 100, (0, 1, 2), **AUTHORS),
             'EBV, balanced': long_tail('ebv', 100, (0, 1, 2), '-balanced', **BALANCED),
             'FC, step decay': [cifar('step_fc', 'fc', 'lt-100', options=STEPS)],
-            'EBV, step decay': [cifar('step_ebv', 'ebv', 'lt-100', options=STEPS)],
+            f'{THEIRS}, step decay': [cifar('step_ebv', 'ebv', 'lt-100', options=STEPS, **AUTHORS)],
         },
         classifier='head.fc.weight',
     ),
@@ -165,7 +166,7 @@ STUDIES = {
         TOP1,
         {
             'FC': long_tail('fc', 10, (0,)),
-            'EBV': long_tail('ebv', 10, (0,), **AUTHORS),
+            THEIRS: long_tail('ebv', 10, (0,), **AUTHORS),
             'EBV, balanced': long_tail('ebv', 10, (0,), '-balanced', **BALANCED),
         },
         classifier='head.fc.weight',

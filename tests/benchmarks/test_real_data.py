@@ -18,7 +18,7 @@ import torch
 from histories import History
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS
-from studies import STUDIES, Run, resolve, runs_of
+from studies import STUDIES, THEIRS, Run, resolve, runs_of
 
 from ebv_mm.launch import argument_parser, load_config
 
@@ -26,7 +26,7 @@ REPO = Path(__file__).parents[2]
 ALL = runs_of(list(STUDIES))
 LONG_TAIL = STUDIES['long-tail'].settings
 BEGINNING = [runs[0] for runs in STUDIES['beginning'].settings.values()]
-TAU = studies.SWEEPS['tau']["EBV, the authors' initialisation"]
+TAU = studies.SWEEPS['tau'][THEIRS]
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def test_names_are_unique_and_configs_exist():
 @pytest.mark.parametrize('study', studies.LONG_TAILS)
 def test_twins_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed(study):
     settings = STUDIES[study].settings
-    fc, ebv, balanced = (settings[name] for name in ('FC', 'EBV', 'EBV, balanced'))
+    fc, ebv, balanced = (settings[name] for name in ('FC', THEIRS, 'EBV, balanced'))
     for first, *others in zip_longest(fc, ebv, balanced):
         assert all(plain(first, 'model.head') == plain(run, 'model.head') for run in others)
         assert [resolve(run).model.head.type for run in others] == ['EBVClsHead'] * 2
@@ -69,7 +69,7 @@ def test_twins_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed(study):
 
 def test_step_decay_changes_the_schedule_alone():
     settings = STUDIES['long-tail'].settings
-    for name in ('FC', 'EBV'):
+    for name in ('FC', THEIRS):
         (step,) = settings[f'{name}, step decay']
         assert plain(step, 'param_scheduler', 'default_hooks') == plain(
             settings[name][0], 'param_scheduler', 'default_hooks'
@@ -247,7 +247,7 @@ def finish(work_dir: Path, run: Run, top1: float, loss: float = 1.0) -> None:
 
 
 def test_tables_have_mean_and_spread_of_the_last_epoch(tmp_path):
-    figures = {'FC': [60.0, 61.5, 64.0], 'EBV': [66.25]}
+    figures = {'FC': [60.0, 61.5, 64.0], THEIRS: [66.25]}
     for head, values in figures.items():
         for run, value in zip(LONG_TAIL[head], values):
             finish(tmp_path, run, value)
@@ -256,9 +256,9 @@ def test_tables_have_mean_and_spread_of_the_last_epoch(tmp_path):
     mean, std = np.mean(figures['FC']), np.std(figures['FC'], ddof=1)
     assert cells(fc)[:6] == ['FC', '3', f'{mean:.2f} ± {std:.2f}', '1.00 ± 0.00', '5.00 ± 0.00', '1.56 ± 0.00']
     assert cells(fc)[7:] == ['64', '25%']
-    begin = histories.first_weights(LONG_TAIL['EBV'][0])['head.fc.weight'].double()
+    begin = histories.first_weights(LONG_TAIL[THEIRS][0])['head.fc.weight'].double()
     cosine = (4 * begin[0, 0] + 3 * begin[1, 1]) / (5 * (begin**2).sum().sqrt())
-    assert cells(ebv) == ['EBV', '1', '66.25', '1.00', '5.00', '1.56', f'{cosine:.2f}', '64', '25%']
+    assert cells(ebv) == [THEIRS, '1', '66.25', '1.00', '5.00', '1.56', f'{cosine:.2f}', '64', '25%']
     assert 'lt100_ebv_s1 (0/30)' in missing and 'lt100_fc' not in missing
 
 
