@@ -25,7 +25,7 @@ from ebv_mm.basis import (
     save_basis,
     size_in_name,
 )
-from ebv_mm.basis.files import basis_paths, check_writable
+from ebv_mm.basis.files import basis_paths, check_name, check_writable
 from ebv_mm.basis.make import check_alpha, check_size, reaches
 from ebv_mm.basis.measure import mean_deviation, to_degrees
 
@@ -113,6 +113,7 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
     if out.exists() and not args.force:
         return show_existing(num_classes, dim, out, args)
     check_size(num_classes, dim)
+    check_name(out, (num_classes, dim))
     check_writable(out, num_classes * dim * 4)
     alpha = args.alpha
     try:
@@ -172,6 +173,7 @@ def import_file(args: argparse.Namespace) -> int:
     out = Path(args.out or f'data/ebv/{basis.num_classes}x{basis.dim}.safetensors')
     if out.exists() and not args.force:
         raise ValueError(f'{out} exists; choose another --out, or --force')
+    check_name(out, (basis.num_classes, basis.dim))
     check_writable(out, basis.vectors.numel() * 4)
     finish(basis, out, None, args)
     return 0

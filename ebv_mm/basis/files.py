@@ -5,7 +5,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import List, Optional, Tuple, Union
+from typing import List, Optional, Sequence, Tuple, Union
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -20,6 +20,16 @@ def size_in_name(path: Union[str, Path]) -> Optional[Tuple[int, int]]:
     """(N, d) as told by a file name that starts with ``NxD``, such as ``81x81.safetensors``; None if it tells none."""
     match = re.match(r'(\d+)x(\d+)(?!\d)', Path(path).name)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def check_name(path: Union[str, Path], shape: Sequence[int]) -> None:
+    """Raise :class:`BasisError` where the name of a file tells another size than that of its matrix."""
+    named = size_in_name(path)
+    if named is not None and named != tuple(shape):
+        raise BasisError(
+            f'basis {str(path)!r} is named {named[0]}x{named[1]}, but its matrix has the shape {tuple(shape)}; '
+            f'call it {"x".join(map(str, shape))}{Path(path).suffix}, or make one of the size in the name'
+        )
 
 
 def basis_paths(config: object) -> List[str]:
@@ -55,6 +65,7 @@ def check_writable(path: Union[str, Path], size: int = 0) -> None:
 def save_basis(basis: Basis, path: Union[str, Path]) -> None:
     """Write a basis, atomically: under ``path`` there is either the whole file or what was there before."""
     path = Path(path)
+    check_name(path, (basis.num_classes, basis.dim))
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {
         'version': FORMAT_VERSION,
@@ -94,12 +105,7 @@ def load_basis(path: Union[str, Path]) -> Basis:
             vectors = file.get_tensor(TENSOR_NAME)
     except SafetensorError as error:
         raise BasisError(f'{source} is not a readable .safetensors file ({error}); make it anew') from error
-    named = size_in_name(path)
-    if named is not None and named != tuple(vectors.shape):
-        raise BasisError(
-            f'{source} is named {named[0]}x{named[1]}, but holds a matrix of shape {tuple(vectors.shape)}; '
-            'rename it or make it anew'
-        )
+    check_name(path, vectors.shape)
     return Basis(
         vectors,
         metadata.get('method', 'given'),

@@ -49,6 +49,12 @@ def test_a_failed_write_leaves_what_was_there(basis, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ['x.safetensors']
 
 
+def test_what_could_not_be_loaded_is_not_saved(basis, tmp_path):
+    with pytest.raises(BasisError, match='is named 14x8'):
+        save_basis(basis, tmp_path / 'new' / '14x8.safetensors')
+    assert not os.listdir(tmp_path)
+
+
 def test_check_writable(tmp_path):
     check_writable(tmp_path / 'new' / 'file', 100)
     with pytest.raises(OSError, match='left'):
@@ -75,8 +81,8 @@ def test_defects(basis, tmp_path):
     save_file({'other': basis.vectors}, tmp_path / 'other.safetensors')
     with pytest.raises(BasisError, match="called 'basis'"):
         load_basis(tmp_path / 'other.safetensors')
-    save_basis(basis, tmp_path / '9x9.safetensors')
-    with pytest.raises(BasisError, match='is named 9x9'):
+    save_file({'basis': basis.vectors}, tmp_path / '9x9.safetensors')
+    with pytest.raises(BasisError, match=r'is named 9x9, but its matrix has the shape \(14, 7\); call it 14x7.safe'):
         load_basis(tmp_path / '9x9.safetensors')
     save_file({'basis': basis.vectors * 3}, tmp_path / 'long.safetensors')
     with pytest.raises(BasisError, match='norm 3'):

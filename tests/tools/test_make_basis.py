@@ -58,6 +58,16 @@ def test_an_existing_file_stays(tool, tmp_path, capsys):
     assert tool.main(['--num-classes', '4', '--dim', '5', '--out', str(out)]) == 1
 
 
+def test_a_name_that_tells_another_size_is_told_before_the_work(tool, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tool, 'make_basis', None)
+    torch.save(make_basis(20, 11).vectors, tmp_path / 'theirs.pth')
+    out = ['--out', str(tmp_path / '20x10.safetensors')]
+    for command in (['--num-classes', '20', '--dim', '11'], ['--import', str(tmp_path / 'theirs.pth')]):
+        assert tool.main(command + out) == 1
+        assert 'is named 20x10, but its matrix has the shape (20, 11)' in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ['theirs.pth']
+
+
 @pytest.mark.parametrize(
     'arguments', [[], ['--num-classes', '5'], ['x.py', '--num-classes', '5', '--dim', '5'], ['x.py', '--out', 'y']]
 )
