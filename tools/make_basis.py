@@ -62,7 +62,7 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         '--method', default='auto', help='auto (the best; default), solver, polish, algorithm1, or one of --list'
     )
     parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--seed', type=int, help='default: 0')
     parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
     parser.add_argument('--device', help='where solvers compute, such as cuda; default: cpu')
     parser.add_argument(
@@ -126,14 +126,14 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
     start = time.monotonic()
     with StopOnInterrupt() as stop:
         if args.sparse:
-            basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed, rotate=False)
+            basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed or 0, rotate=False)
         else:
             basis = make_basis(
                 num_classes,
                 dim,
                 method=args.method,
                 alpha=alpha,
-                seed=args.seed,
+                seed=args.seed or 0,
                 time_limit=args.time_limit,
                 device=args.device,
                 progress=stop.report,
@@ -157,6 +157,7 @@ def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, arg
             f'{out} exists and holds {basis.num_classes} x {basis.dim} numbers, but {num_classes} x {dim} are asked '
             'for; choose another --out, or --force'
         )
+    check_origin(basis, out, args)
     print(f'{out} is there')
     print_table([description(basis, None)])
     if args.plot:
@@ -166,6 +167,23 @@ def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, arg
             f'{out} exists with a largest |cosine| above alpha = {args.alpha:g}; make it anew with --force'
         )
     return 0
+
+
+def check_origin(basis: Basis, out: Path, args: argparse.Namespace) -> None:
+    """Raise where an existing file was not made as the command line says; what it leaves open is as in the file."""
+    same_method = args.method == 'auto' or basis.method in made_by(args.method, basis)
+    same_seed = basis.seed is None if args.sparse else args.seed in (None, basis.seed)
+    if not (same_method and same_seed):
+        seed = 'without a seed' if basis.seed is None else f'with seed {basis.seed}'
+        raise ValueError(f'{out} exists, made by {basis.method!r} {seed}; choose another --out, or --force')
+
+
+def made_by(method: str, basis: Basis) -> List[str]:
+    """What ``Basis.method`` can be when ``method`` makes a basis of this size."""
+    if method != 'polish':
+        return [method]
+    forms = [offer.method for offer in closed_forms(basis.num_classes, basis.dim)]
+    return forms[:1] + [f'{form}+solver' for form in forms]  # the best one stays where the solver found no better
 
 
 def import_file(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ebv_mm.basis import load_basis, make_basis, make_command, save_basis
+from ebv_mm.basis import Basis, closed_forms, load_basis, make_basis, make_command, save_basis
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
@@ -56,6 +56,31 @@ def test_an_existing_file_stays(tool, tmp_path, capsys):
     assert tool.main(command + ['--force']) == 0
     assert out.read_bytes() != before
     assert tool.main(['--num-classes', '4', '--dim', '5', '--out', str(out)]) == 1
+
+
+def test_an_existing_file_of_another_origin_is_not_what_was_asked_for(tool, tmp_path, capsys):
+    out = tmp_path / '20x10.safetensors'
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(out)]
+    assert tool.main(command + ['--method', 'packing']) == 0
+    for same in ([], ['--method', 'packing'], ['--seed', '0'], ['--method', 'packing', '--seed', '0']):
+        assert tool.main(command + same) == 0
+    capsys.readouterr()
+    algorithm1 = ['--method', 'algorithm1', '--alpha', '.3', '--seed', '42']
+    for other in (algorithm1, ['--method', 'solver'], ['--seed', '42'], ['--sparse']):
+        assert tool.main(command + other) == 1
+        assert "exists, made by 'packing' with seed 0; choose another --out, or --force" in capsys.readouterr().err
+    assert tool.main(command + ['--sparse', '--force', '--method', 'packing']) == 0
+    assert tool.main(command + ['--sparse']) == 0
+    assert tool.main(command + ['--seed', '0']) == 1
+    assert "made by 'packing' without a seed" in capsys.readouterr().err
+
+
+def test_polish_is_satisfied_by_what_it_makes(tool, tmp_path):
+    best = closed_forms(20, 10)[0].method
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(tmp_path / 'x.safetensors'), '--method', 'polish']
+    for method, code in ((best, 0), (f'{best}+solver', 0), ('solver', 1), ('imported', 1)):
+        save_basis(Basis(make_basis(20, 10, method=best).vectors, method, 0), tmp_path / 'x.safetensors')
+        assert tool.main(command) == code
 
 
 def test_a_name_that_tells_another_size_is_told_before_the_work(tool, tmp_path, monkeypatch, capsys):
