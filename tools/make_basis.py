@@ -141,13 +141,17 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
             )
     seconds = time.monotonic() - start
     missed = args.alpha is not None and not reaches(basis, args.alpha)
-    if missed:
-        # the name still begins with the size, so that it can be used as it is
-        out = out.with_name(f'{out.stem}.missed-{args.alpha:g}-reached-{basis.coherence:.6f}{out.suffix}')
+    if stop.asked or missed:
+        # never under the name of a finished one; it still begins with the size, so that it can be used as it is
+        why = 'interrupted' if stop.asked else f'missed-{args.alpha:g}'
+        out = out.with_name(f'{out.stem}.{why}-reached-{basis.coherence:.6f}{out.suffix}')
     finish(basis, out, seconds, args)
+    if stop.asked:
+        print(f'interrupted: the best so far is {out}; the same command begins anew', file=sys.stderr)
+        return INTERRUPTED
     if missed:
         print(f'error: alpha = {args.alpha:g} was asked for, {basis.coherence:.6f} was reached', file=sys.stderr)
-    return INTERRUPTED if stop.asked else int(missed)
+    return int(missed)
 
 
 def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:

@@ -239,8 +239,9 @@ def test_unwritable_output_is_told_before_the_work(tool, tmp_path, capsys):
     assert 'cannot be written' in capsys.readouterr().err
 
 
-def test_interrupt_keeps_the_best_so_far(tmp_path):
+def test_interrupt_keeps_the_best_so_far_and_what_was_there(tmp_path):
     out = tmp_path / '500x40.safetensors'
+    out.write_bytes(b'a good one')
     command = [
         sys.executable,
         str(TOOL),
@@ -252,11 +253,16 @@ def test_interrupt_keeps_the_best_so_far(tmp_path):
         'solver',
         '--out',
         str(out),
+        '--force',
     ]
     environment = dict(os.environ, PYTHONPATH=str(TOOL.parents[1]), OMP_NUM_THREADS='1')
     process = subprocess.Popen(command + ['--time-limit', '300'], env=environment, stderr=subprocess.PIPE)
     assert b'min angle' in process.stderr.readline()  # it is at work
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
+    message = process.stderr.read().decode()
     process.stderr.close()
-    assert load_basis(out).num_classes == 500
+    assert out.read_bytes() == b'a good one'
+    (kept,) = tmp_path.glob('500x40.interrupted-reached-0.*.safetensors')
+    assert load_basis(kept).num_classes == 500
+    assert f'the best so far is {kept};' in message
