@@ -110,6 +110,7 @@ def writers():
         'pickle 2': plain_pickle(2),
         'pickle 5': plain_pickle(5),
         'npy': lambda w, p: np.save(p.open('wb'), w.numpy()),
+        'Fortran npy': lambda w, p: np.save(p.open('wb'), np.asfortranarray(w.numpy())),
     }
 
 
@@ -120,6 +121,8 @@ def test_import(kind, basis, tmp_path):
     found = import_basis(path)
     assert found.method == 'imported'
     assert torch.allclose(found.vectors, basis.vectors, atol=1e-6)
+    save_basis(found, tmp_path / 'ours.safetensors')
+    assert torch.equal(load_basis(tmp_path / 'ours.safetensors').vectors, found.vectors)
 
 
 @pytest.mark.parametrize('new', [True, False])
