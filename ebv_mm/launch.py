@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from copy import deepcopy
 from pathlib import Path
 from typing import Callable, Sequence
@@ -68,7 +69,7 @@ def check_bases(cfg: Config, config_file: str) -> None:
     if missing and not cfg.get('resume') and not cfg.get('load_from'):
         raise SystemExit(
             f'the config needs {", ".join(missing)}, which does not exist; '
-            f'make it with: {tool_command()} {config_file}'
+            f'make it with: {tool_command()} {shlex.quote(config_file)}'
         )
     unsized = [path for path in missing if size_in_name(path) is None]
     if unsized and cfg.launcher != 'none':

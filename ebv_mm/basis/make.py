@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 from pathlib import Path
 from typing import List, Optional, Tuple, Union
 
@@ -272,9 +273,9 @@ def reaches(basis: Basis, alpha: float) -> bool:
 
 def tool_command() -> str:
     """How to call tools/make_basis.py from here; where only the package is installed, from a clone."""
-    return f'python {os.path.relpath(TOOL) if TOOL.exists() else "tools/make_basis.py"}'
+    return shlex.join(['python', os.path.relpath(TOOL) if TOOL.exists() else 'tools/make_basis.py'])
 
 
-def make_command(num_classes: object, dim: object, out: str = 'FILE.safetensors') -> str:
+def make_command(num_classes: object, dim: object, out: Union[str, Path] = 'FILE.safetensors') -> str:
     """The command line that makes a basis, for error messages."""
-    return f'{tool_command()} --num-classes {num_classes} --dim {dim} --out {out}'
+    return f'{tool_command()} --num-classes {num_classes} --dim {dim} --out {shlex.quote(str(out))}'

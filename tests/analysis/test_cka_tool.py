@@ -176,6 +176,8 @@ def test_a_missing_and_a_foreign_checkpoint(tool, files, tmp_path, capsys):
     assert tool.main(command) == 1
     error = capsys.readouterr().err
     assert "checkpoint 'nowhere.pth' does not exist" in error and f'tools/train.py {files / "fc.py"}' in error
+    with pytest.raises(ValueError, match="tools/train.py 'my folder/fc.py'$"):
+        tool.check_checkpoint('my folder/fc.py', 'nowhere.pth')
     command[1] = str(files / 'ebv.pth')
     assert tool.main(command) == 1
     error = capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -33,10 +34,19 @@ def tool():
 
 
 def test_the_command_that_error_messages_show(tool, tmp_path, capsys):
-    out = tmp_path / 'new' / 'basis.safetensors'
-    assert tool.main(make_command(9, 12, str(out)).split()[2:]) == 0
+    out = tmp_path / "somebody's new folder" / 'basis.safetensors'
+    assert tool.main(shlex.split(make_command(9, 12, out))[2:]) == 0
     assert load_basis(out).vectors.shape == (9, 12)
     assert 'orthonormal' in capsys.readouterr().out
+
+
+def test_the_command_where_the_clone_lies_in_a_folder_with_spaces(tmp_path, monkeypatch):
+    script = tmp_path / 'my clone' / 'make_basis.py'
+    script.parent.mkdir()
+    script.write_text('')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr('ebv_mm.basis.make.TOOL', script)
+    assert shlex.split(make_command(9, 12))[:2] == ['python', 'my clone/make_basis.py']
 
 
 def test_the_default_name_tells_the_size(tool, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ writes FOLDER/cka.png, three heat maps, and FOLDER/cka.npz, the numbers. docs/ck
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -148,7 +149,7 @@ def check_checkpoint(config: str, checkpoint: str) -> None:
     if '://' not in checkpoint and not Path(checkpoint).is_file():
         raise ValueError(
             f'checkpoint {checkpoint!r} does not exist; give the file that this has made: '
-            f'python tools/train.py {config}'
+            f'python tools/train.py {shlex.quote(config)}'
         )
 
 
