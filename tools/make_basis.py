@@ -26,7 +26,7 @@ from ebv_mm.basis import (
     size_in_name,
 )
 from ebv_mm.basis.files import basis_paths, check_name, check_writable
-from ebv_mm.basis.make import check_alpha, check_size, reaches
+from ebv_mm.basis.make import SOLVERS, check_alpha, check_size, reaches
 from ebv_mm.basis.measure import mean_deviation, to_degrees
 
 INTERRUPTED = 130
@@ -58,9 +58,7 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument('--num-classes', type=int, metavar='N', help='number of vectors')
     parser.add_argument('--dim', type=int, metavar='D', help='number of coordinates')
     parser.add_argument('--out', metavar='FILE', help='default: data/ebv/NxD.safetensors')
-    parser.add_argument(
-        '--method', default='auto', help='auto (the best; default), solver, polish, algorithm1, or one of --list'
-    )
+    parser.add_argument('--method', help='auto (the best; default), solver, polish, algorithm1, or one of --list')
     parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
     parser.add_argument('--seed', type=int, help='default: 0')
     parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
@@ -81,9 +79,25 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     sized = args.num_classes is not None and args.dim is not None
     if sum(map(bool, (args.config, sized, args.import_file))) != 1:
         parser.error('give either a CONFIG, or --num-classes N and --dim D, or --import FILE')
-    if args.config and (args.out or args.plot or args.list):
-        parser.error('--out, --plot and --list belong to --num-classes and --dim; a config names its own files')
+    closed_form = args.method is not None and args.method not in ('auto', *SOLVERS)
+    for asked, what, unused in (
+        (args.config, 'CONFIG, which names its own files', 'num_classes dim out plot list'),
+        (args.import_file, '--import', 'num_classes dim method alpha seed time_limit device sparse list'),
+        (args.list, '--list', 'out method alpha seed time_limit device sparse plot force'),
+        (args.sparse, '--sparse', 'seed time_limit device'),
+        (closed_form, f'--method {args.method}', 'time_limit device'),
+    ):
+        given = [f'--{name.replace("_", "-")}' for name in unused.split() if is_given(getattr(args, name))]
+        if asked and given:
+            parser.error(f'{", ".join(given)} would be ignored with {what}; leave it out')
+    if args.alpha is not None and not 0 <= args.alpha < 1:
+        parser.error(f'--alpha {args.alpha:g}, but a largest |cosine| to reach lies in [0, 1); give such a number')
+    args.method = args.method or 'auto'
     return args
+
+
+def is_given(value: object) -> bool:
+    return value is not None and value is not False  # 0 is given
 
 
 def make_for_config(args: argparse.Namespace) -> int:
@@ -119,8 +133,6 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
     try:
         check_alpha(alpha, num_classes, dim)
     except ValueError as error:
-        if not alpha < best_bound(num_classes, dim):  # no number that a largest |cosine| could be
-            raise
         print(f'{error}\nmaking the best that can be had', file=sys.stderr)
         alpha = None
     start = time.monotonic()

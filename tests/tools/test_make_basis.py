@@ -111,6 +111,30 @@ def test_wrong_usage(tool, arguments):
         tool.main(arguments)
 
 
+@pytest.mark.parametrize(
+    'arguments, words',
+    [
+        (
+            '--import x --alpha 0.1 --method solver --sparse',
+            '--method, --alpha, --sparse would be ignored with --import',
+        ),
+        ('--import x --seed 0', '--seed would be ignored with --import'),
+        ('--import x --list', '--list would be ignored with --import'),
+        ('x.py --num-classes 5', '--num-classes would be ignored with CONFIG'),
+        ('x.py --list', '--list would be ignored with CONFIG'),
+        ('--num-classes 5 --dim 5 --list --method solver', '--method would be ignored with --list'),
+        ('--num-classes 5 --dim 5 --sparse --seed 0', '--seed would be ignored with --sparse'),
+        ('--num-classes 9 --dim 4 --method gold --time-limit 3', '--time-limit would be ignored with --method gold'),
+        ('--num-classes 5 --dim 5 --alpha -1', '--alpha -1, but a largest |cosine| to reach lies in [0, 1)'),
+        ('--num-classes 5 --dim 5 --alpha nan', '--alpha nan, but'),
+    ],
+)
+def test_what_would_be_ignored_is_refused(tool, capsys, arguments, words):
+    with pytest.raises(SystemExit):
+        tool.main(arguments.split())
+    assert words in capsys.readouterr().err
+
+
 def test_bad_size_is_one_clear_line(tool, capsys):
     assert tool.main(['--num-classes', '0', '--dim', '5']) == 1
     assert 'num_classes = 0' in capsys.readouterr().err
