@@ -24,6 +24,7 @@ from torch import nn
 from ebv_mm.analysis.cka import MIN_BATCH, MinibatchCKA
 from ebv_mm.analysis.features import choose_layers, layer_grams
 from ebv_mm.analysis.heat_maps import HeatMap, draw_heat_maps
+from ebv_mm.basis.files import check_writable
 from ebv_mm.launch import load_config
 
 INTERRUPTED = 130
@@ -98,7 +99,8 @@ def compare(args: argparse.Namespace) -> int:
     for config, checkpoint in ((args.config_fc, args.ckpt_fc), (args.config_ebv, args.ckpt_ebv)):
         check_checkpoint(config, checkpoint)
     folder = Path(args.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    for name in ('cka.npz', 'cka.png'):
+        check_writable(folder / name)
 
     init_default_scope(HOST)
     device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
@@ -177,10 +179,11 @@ def load_network(name: str, cfg: Config, checkpoint: str, pattern: Optional[str]
     try:
         # Weights that stay random would make a picture that looks plausible.
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
-    except RuntimeError as error:
+    except Exception as error:  # a file that is no pickle may end in any
+        reason = ' '.join(str(error).split())[:400]
         raise ValueError(
-            f'checkpoint {checkpoint!r} is not of the model in {cfg.filename}; give the config it was trained with '
-            f'({" ".join(str(error).split())[:400]})'
+            f'checkpoint {checkpoint!r} cannot be loaded into the model of {cfg.filename}; give the .pth file of a '
+            f'training, and the config it was trained with ({type(error).__name__}: {reason})'
         ) from error
     return Network(name, model.to(device).eval(), layers)
 
