@@ -230,6 +230,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--plot', metavar='PICTURE', help='draw how time and memory grow with N')
     parser.add_argument('--worker', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
+    if args.repeats < 1:
+        parser.error(f'--repeats {args.repeats}, but at least 1 is needed; give more')
     torch.manual_seed(0)
     if args.worker:
         name, ours = args.worker

@@ -31,7 +31,7 @@ DEFAULT_TTA = {
 def argument_parser(description: str) -> argparse.ArgumentParser:
     """The arguments that training and testing have in common."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument('config', help='config file')
+    parser.add_argument('config', type=existing_file, help='config file')
     parser.add_argument('--work-dir', help='folder for logs and checkpoints (default: work_dirs/<config name>)')
     parser.add_argument(
         '--cfg-options',
@@ -43,6 +43,18 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     # torch.distributed.launch passes the rank by this flag, torchrun by the variable LOCAL_RANK.
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
     return parser
+
+
+def existing_file(path: str) -> str:
+    """Type of an argument that names a file."""
+    if not Path(path).is_file():
+        raise argparse.ArgumentTypeError(f'{path!r} does not exist; give the path of a file')
+    return path
+
+
+def existing_checkpoint(path: str) -> str:
+    """Type of an argument that names a checkpoint: a file, or an address, which is not looked up here."""
+    return path if '://' in path else existing_file(path)
 
 
 def load_config(args: argparse.Namespace) -> Config:

@@ -101,9 +101,7 @@ def is_given(value: object) -> bool:
 
 
 def make_for_config(args: argparse.Namespace) -> int:
-    from mmengine.config import Config
-
-    paths = basis_paths(Config.fromfile(args.config, import_custom_modules=False).to_dict())
+    paths = basis_paths(read_config(args.config))
     if not paths:
         print(f'{args.config} names no basis file: nothing to make')
     worst = 0
@@ -120,6 +118,17 @@ def make_for_config(args: argparse.Namespace) -> int:
         if worst == INTERRUPTED:
             break
     return worst
+
+
+def read_config(file: str) -> dict:
+    from mmengine.config import Config
+
+    try:
+        return Config.fromfile(file, import_custom_modules=False).to_dict()
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # a config is a program
+        raise ValueError(f'config {file!r} cannot be read ({type(error).__name__}: {error}); mend it') from error
 
 
 def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:

@@ -44,21 +44,10 @@ def import_basis(path: Union[str, Path], *, normalise: bool = True) -> Basis:
         tensors = _tensors(_read(path))
     except BasisError:
         raise
-    except (
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-        EOFError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-        OSError,
-        UnicodeDecodeError,
-    ) as error:
+    except Exception as error:  # a damaged file may end in any
         raise BasisError(
-            f'{source} is no readable .npy, .pt or pickle of tensors ({error}); save the matrix alone'
+            f'{source} cannot be read as a .npy, .pt or pickle of tensors ({type(error).__name__}: {error}); '
+            'save the matrix alone'
         ) from error
     matrices = [tensor for tensor in tensors if tensor.ndim == 2]
     if len(matrices) != 1:

@@ -54,6 +54,7 @@ def closed_form_basis(
             vectors are the same.
     """
     check_size(num_classes, dim)
+    check_seed(seed)
     if structured:
         return structured_basis(num_classes, dim, method, seed=seed, rotate=rotate)
     offers = closed_forms(num_classes, dim)
@@ -155,6 +156,8 @@ def make_basis(
         rotate: As in :func:`closed_form_basis`; for closed forms.
     """
     check_size(num_classes, dim)
+    check_seed(seed)
+    check_device(device)
     if structured:
         if alpha is not None or method in SOLVERS:
             raise ValueError('structured=True asks for a closed form; give no alpha and no solver with it')
@@ -249,6 +252,22 @@ def check_size(num_classes: int, dim: int) -> None:
     for name, value in (('num_classes', num_classes), ('dim', dim)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f'{name} = {value!r}, but a basis needs a whole number >= 1; give one')
+
+
+def check_seed(seed: int) -> None:
+    if not -(2**63) <= seed < 2**63:
+        raise ValueError(f'seed = {seed}, but a seed has 64 bits, -2**63 to 2**63 - 1; give one of these')
+
+
+def check_device(device: Union[None, str, torch.device]) -> None:
+    """Raise ValueError unless torch can compute there."""
+    try:
+        torch.zeros(1, device=device or 'cpu').item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f'device = {str(device)!r} cannot be used here ({reason}); give cpu, or a GPU that torch sees, as cuda:0'
+        ) from error
 
 
 def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:

@@ -155,6 +155,7 @@ def test_interrupt_keeps_what_is_there(tool, files, tmp_path, monkeypatch, capsy
         (['--batch-size', '3'], '--batch-size 3, but .* at least 4'),
         (['--batch-size', '27'], '26 test images .* do not fill a batch of 27; give a smaller'),
         (['--batches', '0'], '--batches 0, but at least 1'),
+        (['--device', 'cuda:99'], "device = 'cuda:99' cannot be used"),
         (['--batches', '4'], '--batches 4, but the 26 images give 3 batches of 8'),
         (['--layers', 'stages'], "'stages' matches none of the .* layers of ImageClassifier"),
         (['--cfg-options', 'default_scope=mmdet'], "default_scope = 'mmdet', but .* mmpretrain"),

@@ -1,5 +1,6 @@
 """Basis files, ours and others'."""
 
+import contextlib
 import os
 import pickle
 import zipfile
@@ -171,6 +172,18 @@ def test_import_of_rubbish(content, tmp_path):
     (tmp_path / 'file').write_bytes(content)
     with pytest.raises(BasisError):
         import_basis(tmp_path / 'file')
+
+
+@pytest.mark.parametrize('kind', ['npy', 'zip', 'legacy', 'pickle 5'])
+def test_damaged_files(kind, basis, tmp_path):
+    """Whatever byte is wrong, it is told in a sentence, or makes no difference to what can be read."""
+    path = tmp_path / 'file'
+    writers()[kind](basis.vectors, path)
+    whole = path.read_bytes()
+    for place in range(0, min(len(whole), 600), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+        with contextlib.suppress(BasisError):
+            import_basis(path)
 
 
 def test_truncated_files(basis, tmp_path):

@@ -93,6 +93,20 @@ def test_polish_is_satisfied_by_what_it_makes(tool, tmp_path):
         assert tool.main(command) == code
 
 
+@pytest.mark.parametrize(
+    'more, words',
+    [
+        (['--device', 'cuda:99'], "device = 'cuda:99' cannot be used"),
+        (['--device', 'foo'], "device = 'foo' cannot be used"),
+        (['--seed', str(2**64)], f'seed = {2**64}, but'),
+    ],
+)
+def test_impossible_settings_are_one_clear_line(tool, tmp_path, capsys, more, words):
+    assert tool.main(['--num-classes', '5', '--dim', '5', '--out', str(tmp_path / 'x.safetensors'), *more]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: ') and words in line
+
+
 def test_a_name_that_tells_another_size_is_told_before_the_work(tool, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tool, 'make_basis', None)
     torch.save(make_basis(20, 11).vectors, tmp_path / 'theirs.pth')
@@ -181,6 +195,12 @@ class TestConfig:
         assert tool.main([self.write("model = dict(basis='4x4.safetensors')\n")]) == 1
         assert '4x4.safetensors' in capsys.readouterr().err
         assert Path('4x4.safetensors').read_bytes() == b'rubbish'
+
+    @pytest.mark.parametrize('text, words', [('model = dict(', 'SyntaxError'), ('model = nothing\n', 'NameError')])
+    def test_a_broken_config_is_one_clear_line(self, tool, capsys, text, words):
+        assert tool.main([self.write(text)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: config 'config.py' cannot be read ({words}: ")
 
     def test_nothing_to_make(self, tool, capsys):
         assert tool.main([self.write('model = dict(basis=dict(num_classes=3, dim=3))\n')]) == 0

@@ -35,12 +35,11 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--max-classes', type=int, default=600, help='the largest N that the solver tries')
     parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args(argv)
-    for name, values, good in (
-        ('--dims', args.dims, all(d >= 1 for d in args.dims)),
-        ('--alphas', args.alphas, all(0 < a < 1 for a in args.alphas)),
-    ):
-        if not good:
-            parser.error(f'{name} = {values}: dimensions are whole numbers >= 1, alphas lie between 0 and 1')
+    for name, values in (('--dims', args.dims), ('--steps', [args.steps]), ('--max-classes', [args.max_classes])):
+        if min(values) < 1:
+            parser.error(f'{name} {min(values)}, but a whole number >= 1 is needed; give one')
+    if not all(0 < alpha < 1 for alpha in args.alphas):
+        parser.error(f'--alphas {args.alphas}, but each lies between 0 and 1; give such numbers')
     try:
         return run(args)
     except KeyboardInterrupt:

@@ -25,6 +25,7 @@ from ebv_mm.analysis.cka import MIN_BATCH, MinibatchCKA
 from ebv_mm.analysis.features import choose_layers, layer_grams
 from ebv_mm.analysis.heat_maps import HeatMap, draw_heat_maps
 from ebv_mm.basis.files import check_writable
+from ebv_mm.basis.make import check_device
 from ebv_mm.launch import load_config
 
 INTERRUPTED = 130
@@ -93,6 +94,8 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.batches is not None and args.batches < 1:
         raise ValueError(f'--batches {args.batches}, but at least 1 is needed; leave it out to take all images')
+    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    check_device(device)
     # All files are looked at before anything slow begins.
     configs = [read_config(file, args.cfg_options) for file in (args.config_fc, args.config_ebv)]
     data = read_config(args.data, args.cfg_options) if args.data else configs[0]
@@ -103,7 +106,6 @@ def compare(args: argparse.Namespace) -> int:
         check_writable(folder / name)
 
     init_default_scope(HOST)
-    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     loader = build_loader(data, args.data or args.config_fc, args.batch_size, args.seed)
     total = len(loader) if args.batches is None else args.batches
     if total > len(loader):
