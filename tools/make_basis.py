@@ -133,7 +133,7 @@ def read_config(file: str) -> dict:
 
 def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
     """Make one file, unless it is there; tell what it holds. Returns the exit code."""
-    if out.exists() and not args.force:
+    if stays(out, args):
         return show_existing(num_classes, dim, out, args)
     check_size(num_classes, dim)
     check_name(out, (num_classes, dim))
@@ -175,6 +175,11 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
     return int(missed)
 
 
+def stays(out: Path, args: argparse.Namespace) -> bool:
+    """Whether there is a file that is left as it is; of a folder check_writable tells that it is one."""
+    return out.exists() and not out.is_dir() and not args.force
+
+
 def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
     basis = load_basis(out)
     if num_classes is not None and (basis.num_classes, basis.dim) != (num_classes, dim):
@@ -214,7 +219,7 @@ def made_by(method: str, basis: Basis) -> List[str]:
 def import_file(args: argparse.Namespace) -> int:
     basis = import_basis(args.import_file)
     out = Path(args.out or f'data/ebv/{basis.num_classes}x{basis.dim}.safetensors')
-    if out.exists() and not args.force:
+    if stays(out, args):
         raise ValueError(f'{out} exists; choose another --out, or --force')
     check_name(out, (basis.num_classes, basis.dim))
     check_writable(out, basis.vectors.numel() * 4)

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from .basis import Basis, BasisError
+from .make import make_command
 
 FORMAT_VERSION = '1'
 TENSOR_NAME = 'basis'
@@ -93,7 +94,8 @@ def load_basis(path: Union[str, Path]) -> Basis:
     """Read and check a basis file; every defect has its own sentence."""
     source = f'basis {str(path)!r}'
     if not Path(path).is_file():
-        raise FileNotFoundError(f'{source} does not exist')
+        command = make_command(*(size_in_name(path) or ('N', 'D')), path)
+        raise FileNotFoundError(f'{source} does not exist; make it with: {command}')
     try:
         with safe_open(str(path), framework='pt') as file:
             metadata = file.metadata() or {}

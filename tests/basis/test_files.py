@@ -74,8 +74,12 @@ def test_names():
 
 
 def test_defects(basis, tmp_path):
-    with pytest.raises(FileNotFoundError, match='does not exist'):
+    with pytest.raises(FileNotFoundError, match='none.safetensors. does not exist; .*--num-classes N --dim D --out'):
         load_basis(tmp_path / 'none.safetensors')
+    with pytest.raises(FileNotFoundError, match='does not exist; .*--num-classes 5 --dim 6 --out .*5x6.safetensors'):
+        load_basis(tmp_path / '5x6.safetensors')
+    with pytest.raises(FileNotFoundError, match='does not exist; give the path of a .npy'):
+        import_basis(tmp_path / 'none.npy')
     (tmp_path / 'bad.safetensors').write_bytes(b'rubbish')
     with pytest.raises(BasisError, match='not a readable'):
         load_basis(tmp_path / 'bad.safetensors')

@@ -293,6 +293,24 @@ def test_unwritable_output_is_told_before_the_work(tool, tmp_path, capsys):
     assert 'cannot be written' in capsys.readouterr().err
 
 
+def test_a_folder_is_told_as_such(tool, tmp_path, capsys):
+    torch.save(torch.eye(5), tmp_path / 'theirs.pth')
+    (tmp_path / 'folder').mkdir()
+    for command in (['--num-classes', '5', '--dim', '5'], ['--import', str(tmp_path / 'theirs.pth')]):
+        assert tool.main(command + ['--out', str(tmp_path / 'folder')]) == 1
+        assert "folder' is a folder; give the name of a file" in capsys.readouterr().err
+
+
+def test_an_unknown_method_tells_all_that_there_are(tool, tmp_path, capsys):
+    command = ['--num-classes', '20', '--dim', '10', '--method', 'kerdok', '--out', str(tmp_path / 'x.safetensors')]
+    forms = [repr(offer.method) for offer in closed_forms(20, 10)]
+    assert tool.main(command) == 1
+    names = ', '.join(["'auto'", "'solver'", "'algorithm1'", "'polish'", *forms])
+    assert capsys.readouterr().err.endswith(f'can be made by {names}; choose one of these\n')
+    assert tool.main(command + ['--sparse']) == 1
+    assert capsys.readouterr().err.endswith(f'choose one of: {", ".join(forms)}\n')
+
+
 def test_interrupt_keeps_the_best_so_far_and_what_was_there(tmp_path):
     out = tmp_path / '500x40.safetensors'
     out.write_bytes(b'a good one')
