@@ -1,6 +1,5 @@
 """Basis files: .safetensors with one tensor, ``basis``, and its description as metadata."""
 
-import os
 import re
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from safetensors.torch import save_file
 
 from .basis import Basis, BasisError
 from .make import make_command
+from .whole_file import whole_file
 
 FORMAT_VERSION = '1'
 TENSOR_NAME = 'basis'
@@ -65,9 +65,7 @@ def check_writable(path: Union[str, Path], size: int = 0) -> None:
 
 def save_basis(basis: Basis, path: Union[str, Path]) -> None:
     """Write a basis, atomically: under ``path`` there is either the whole file or what was there before."""
-    path = Path(path)
     check_name(path, (basis.num_classes, basis.dim))
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {
         'version': FORMAT_VERSION,
         'num_classes': str(basis.num_classes),
@@ -76,18 +74,11 @@ def save_basis(basis: Basis, path: Union[str, Path]) -> None:
         'seed': '' if basis.seed is None else str(basis.seed),
         'coherence': repr(basis.coherence),
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix='.part')
-    os.close(handle)
-    try:
+    with whole_file(path) as part:
         try:
-            save_file({TENSOR_NAME: basis.vectors}, temporary, metadata)
+            save_file({TENSOR_NAME: basis.vectors}, part, metadata)
         except SafetensorError as error:  # what a full disk gives
             raise OSError(f'{str(path)!r} cannot be written ({error}); make room or choose another place') from error
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load_basis(path: Union[str, Path]) -> Basis:
@@ -122,9 +113,3 @@ def _number(kind: type, text: Optional[str]):
         return kind(text) if text else None
     except ValueError:
         return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

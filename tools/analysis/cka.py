@@ -6,7 +6,6 @@ writes FOLDER/cka.png, three heat maps, and FOLDER/cka.npz, the numbers. docs/ck
 """
 
 import argparse
-import os
 import shlex
 import signal
 import sys
@@ -26,6 +25,7 @@ from ebv_mm.analysis.features import choose_layers, layer_grams
 from ebv_mm.analysis.heat_maps import HeatMap, draw_heat_maps
 from ebv_mm.basis.files import check_writable
 from ebv_mm.basis.make import check_device
+from ebv_mm.basis.whole_file import whole_file
 from ebv_mm.launch import load_config
 
 INTERRUPTED = 130
@@ -215,10 +215,10 @@ def save(similarity: MinibatchCKA, networks: List[Network], folder: Path, args: 
         batch_size=args.batch_size,
         seed=args.seed,
     )
-    with Whole(folder / 'cka.npz') as part:
+    with whole_file(folder / 'cka.npz') as part:
         np.savez(part, **numbers)
     caption = f'{similarity.batches * args.batch_size} images in batches of {args.batch_size}'
-    with Whole(folder / 'cka.png') as part:
+    with whole_file(folder / 'cka.png') as part:
         draw_heat_maps(maps, part, caption)
     print_summary(maps)
     print(f'wrote {folder / "cka.npz"} and {folder / "cka.png"}')
@@ -234,23 +234,6 @@ def print_summary(maps: List[HeatMap]) -> None:
         same = f'{np.nanmean(values.diagonal()):10.3f}' if height == width else f'{"-":>10}'
         means = [f'{np.nanmean(part):.3f}' if part.size else '-' for part in (early, values[-1, :-1])]
         print(f'{rows + " - " + columns:12}  {means[0]:>25}  {means[1]:>18}  {same}')
-
-
-class Whole:
-    """Gives the name of a file to write, which takes the place of ``path`` when it is complete."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.part = path.with_name(f'.part-{path.name}')
-
-    def __enter__(self) -> Path:
-        return self.part
-
-    def __exit__(self, kind, *_) -> None:
-        if kind is None:
-            os.replace(self.part, self.path)
-        else:
-            self.part.unlink(missing_ok=True)
 
 
 class Progress:
