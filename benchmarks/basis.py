@@ -51,6 +51,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--seconds', type=float, default=20.0, help='for each of the solvers, at each d')
     parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args(argv)
+    if not args.seconds > 0:
+        parser.error(f'--seconds {args.seconds:g}, but a solver needs some time; give a number above 0')
     print(f'{torch.get_num_threads()} threads, {args.seconds:g} s for each solver, N = {args.num_classes}')
     print('  '.join(name.rjust(width) for name, width in COLUMNS.items()))
     for dim in args.dims:

@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
+from ebv_mm.basis.whole_file import whole_file
 
 Step = Callable[[], torch.Tensor]  # does the work and returns the loss
 WIDTHS = {'case': 28, 'N': 9, 'd': 5, 'batch': 5, 'baseline': 12, 'ours': 11, 'faster': 7, 'baseline MB': 11,
@@ -218,7 +219,8 @@ def growth(quick: bool, repeats: int, plot: Optional[str]) -> None:
             axis.loglog([point[0] for point in points], [point[column] for point in points], 'o-')
             axis.set(xlabel='classes', ylabel=label, title='structured basis, batch 128')
             axis.grid(alpha=0.3)
-        figure.savefig(plot, dpi=120)
+        with whole_file(plot) as part:
+            figure.savefig(part, dpi=120, format=part.suffix[1:] or 'png')
         print(f'wrote {plot}')
 
 
@@ -230,6 +232,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--plot', metavar='PICTURE', help='draw how time and memory grow with N')
     parser.add_argument('--worker', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
+    if args.repeats < 1:
+        parser.error(f'--repeats {args.repeats}, but at least 1 is needed; give more')
     torch.manual_seed(0)
     if args.worker:
         name, ours = args.worker

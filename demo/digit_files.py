@@ -17,6 +17,8 @@ import numpy as np
 from digits import CLASSES, Digits, make_scene, semantic_labels, split_digits, tight_box
 from pycocotools import mask as coco_mask
 
+from ebv_mm.basis.whole_file import umask
+
 NUM_SCENES = {'train': 600, 'test': 100}
 # Scene i of a split is drawn by its own generator, seeded with (SEEDS[split], i).
 SEEDS = {'train': 0, 'test': 1}
@@ -39,7 +41,7 @@ def ensure_datasets(folder: Path) -> bool:
             scenes = [make_scene(digits, np.random.default_rng((SEEDS[split], i))) for i in range(NUM_SCENES[split])]
             write_scenes(scenes, growing / 'scenes', split)
         (growing / STAMP).write_text(stamp)
-        growing.chmod(0o777 & ~_umask())
+        growing.chmod(0o777 & ~umask())
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(growing, folder)
     finally:
@@ -102,9 +104,3 @@ def _stamp() -> str:
     """The code that makes the data sets, as a checksum."""
     sources = [Path(__file__), Path(__file__).with_name('digits.py')]
     return hashlib.sha256(b''.join(source.read_bytes() for source in sources)).hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

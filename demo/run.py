@@ -24,6 +24,7 @@ from rich.table import Table
 from training import DemoError, Result, Training, train_all
 
 from ebv_mm import load_basis
+from ebv_mm.basis.whole_file import whole_file
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = Path('demo/configs')
@@ -198,7 +199,8 @@ def too_low(results: Dict[Task, Dict[str, Result]]) -> List[str]:
 
 def write_results(results: Dict[Task, Dict[str, Result]], path: Path) -> None:
     content = {task.name: {kind: result._asdict() for kind, result in pair.items()} for task, pair in results.items()}
-    path.write_text(json.dumps(content, indent=2))
+    with whole_file(path) as part:
+        part.write_text(json.dumps(content, indent=2))
 
 
 def draw_pictures(results: Dict[Task, Dict[str, Result]], folder: Path) -> None:

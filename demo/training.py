@@ -14,6 +14,7 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ebv_mm.basis.whole_file import whole_file
 from ebv_mm.trainings import read_scalars, stop
 
 POLL_SECONDS = 0.5
@@ -84,9 +85,8 @@ class Training:
         checkpoint = self.folder / (self.folder / 'last_checkpoint').read_text().strip()
         seconds = time.monotonic() - self.started
         result = Result(self.stamp, records[-1], seconds, str(checkpoint))
-        part = self.folder / f'.{RESULT}.part'
-        part.write_text(json.dumps(result._asdict(), indent=2))
-        os.replace(part, self.folder / RESULT)
+        with whole_file(self.folder / RESULT) as part:
+            part.write_text(json.dumps(result._asdict(), indent=2))
         return result
 
     def records(self) -> List[dict]:

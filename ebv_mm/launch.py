@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from copy import deepcopy
 from pathlib import Path
 from typing import Callable, Sequence
@@ -30,7 +31,7 @@ DEFAULT_TTA = {
 def argument_parser(description: str) -> argparse.ArgumentParser:
     """The arguments that training and testing have in common."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument('config', help='config file')
+    parser.add_argument('config', type=existing_file, help='config file')
     parser.add_argument('--work-dir', help='folder for logs and checkpoints (default: work_dirs/<config name>)')
     parser.add_argument(
         '--cfg-options',
@@ -42,6 +43,18 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     # torch.distributed.launch passes the rank by this flag, torchrun by the variable LOCAL_RANK.
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
     return parser
+
+
+def existing_file(path: str) -> str:
+    """Type of an argument that names a file."""
+    if not Path(path).is_file():
+        raise argparse.ArgumentTypeError(f'{path!r} does not exist; give the path of a file')
+    return path
+
+
+def existing_checkpoint(path: str) -> str:
+    """Type of an argument that names a checkpoint: a file, or an address, which is not looked up here."""
+    return path if '://' in path else existing_file(path)
 
 
 def load_config(args: argparse.Namespace) -> Config:
@@ -68,7 +81,7 @@ def check_bases(cfg: Config, config_file: str) -> None:
     if missing and not cfg.get('resume') and not cfg.get('load_from'):
         raise SystemExit(
             f'the config needs {", ".join(missing)}, which does not exist; '
-            f'make it with: {tool_command()} {config_file}'
+            f'make it with: {tool_command()} {shlex.quote(config_file)}'
         )
     unsized = [path for path in missing if size_in_name(path) is None]
     if unsized and cfg.launcher != 'none':

@@ -1,5 +1,6 @@
 """What the tools do to a config, host by host."""
 
+from argparse import ArgumentTypeError
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ from mmengine.config import Config
 from torch import nn
 
 from ebv_mm import EBVConv2d, EBVLinear
-from ebv_mm.launch import _check_classifiers, check_bases, load_config, save_pictures, use_tta
+from ebv_mm.launch import _check_classifiers, check_bases, existing_checkpoint, load_config, save_pictures, use_tta
 
 
 def config_of(scope: str, **settings) -> Config:
@@ -98,11 +99,20 @@ def test_load_config(tmp_path):
     assert load_config(arguments(file, work_dir='here')).work_dir == 'here'
 
 
+def test_a_checkpoint_may_be_an_address(tmp_path):
+    for address in ('https://download.openmmlab.com/x.pth', 'torchvision://resnet50'):
+        assert existing_checkpoint(address) == address
+    with pytest.raises(ArgumentTypeError, match='x.pth.* does not exist'):
+        existing_checkpoint(str(tmp_path / 'x.pth'))
+
+
 @pytest.mark.parametrize('settings', [dict(resume=True), dict(load_from='x.pth')])
 def test_a_missing_basis_stops_training_from_scratch_only(settings):
     head = dict(fc_cls=dict(basis='gone.safetensors'))
     with pytest.raises(SystemExit, match='gone.safetensors, which does not exist; .*make_basis.py mine.py'):
         check_bases(Config(dict(model=dict(heads=[head]))), 'mine.py')
+    with pytest.raises(SystemExit, match="make_basis.py 'my folder/mine.py'$"):
+        check_bases(Config(dict(model=dict(heads=[head]))), 'my folder/mine.py')
     model = dict(heads=[head])
     check_bases(Config(dict(model=model, launcher='none', **settings)), 'mine.py')
     # DistributedDataParallel wraps the model before the checkpoint could tell its size

@@ -252,13 +252,21 @@ class TestSentences:
         assert_one_sentence(result.stderr, 'error: there is no C++ compiler')
         assert not (clone / '.venv').exists()
 
+    @pytest.mark.parametrize('argument, code, words', [('--help', 0, 'MMCV_FIND_LINKS'), ('twice', 2, 'twice')])
+    def test_arguments_start_nothing(self, setup_env, monkeypatch, capsys, argument, code, words):
+        monkeypatch.setattr(setup_env, 'set_up', lambda: pytest.fail('it has begun'))
+        with pytest.raises(SystemExit) as end:
+            setup_env.main([argument])
+        assert end.value.code == code
+        assert words in ''.join(capsys.readouterr())
+
     def test_unwritable_file_gives_no_traceback(self, setup_env, monkeypatch):
         def full():
             raise OSError(28, 'No space left on device')
 
         monkeypatch.setattr(setup_env, 'set_up', full)
         with pytest.raises(SystemExit) as end:
-            setup_env.main()
+            setup_env.main([])
         assert_one_sentence(end.value.code, 'error:', 'GB are free')
 
 

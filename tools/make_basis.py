@@ -25,8 +25,8 @@ from ebv_mm.basis import (
     save_basis,
     size_in_name,
 )
-from ebv_mm.basis.files import basis_paths, check_writable
-from ebv_mm.basis.make import check_alpha, check_size, reaches
+from ebv_mm.basis.files import basis_paths, check_name, check_writable
+from ebv_mm.basis.make import SOLVERS, check_alpha, check_size, reaches
 from ebv_mm.basis.measure import mean_deviation, to_degrees
 
 INTERRUPTED = 130
@@ -58,11 +58,9 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument('--num-classes', type=int, metavar='N', help='number of vectors')
     parser.add_argument('--dim', type=int, metavar='D', help='number of coordinates')
     parser.add_argument('--out', metavar='FILE', help='default: data/ebv/NxD.safetensors')
-    parser.add_argument(
-        '--method', default='auto', help='auto (the best; default), solver, polish, algorithm1, or one of --list'
-    )
+    parser.add_argument('--method', help='auto (the best; default), solver, polish, algorithm1, or one of --list')
     parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--seed', type=int, help='default: 0')
     parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
     parser.add_argument('--device', help='where solvers compute, such as cuda; default: cpu')
     parser.add_argument(
@@ -81,15 +79,29 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     sized = args.num_classes is not None and args.dim is not None
     if sum(map(bool, (args.config, sized, args.import_file))) != 1:
         parser.error('give either a CONFIG, or --num-classes N and --dim D, or --import FILE')
-    if args.config and (args.out or args.plot or args.list):
-        parser.error('--out, --plot and --list belong to --num-classes and --dim; a config names its own files')
+    closed_form = args.method is not None and args.method not in ('auto', *SOLVERS)
+    for asked, what, unused in (
+        (args.config, 'CONFIG, which names its own files', 'num_classes dim out plot list'),
+        (args.import_file, '--import', 'num_classes dim method alpha seed time_limit device sparse list'),
+        (args.list, '--list', 'out method alpha seed time_limit device sparse plot force'),
+        (args.sparse, '--sparse', 'seed time_limit device'),
+        (closed_form, f'--method {args.method}', 'time_limit device'),
+    ):
+        given = [f'--{name.replace("_", "-")}' for name in unused.split() if is_given(getattr(args, name))]
+        if asked and given:
+            parser.error(f'{", ".join(given)} would be ignored with {what}; leave it out')
+    if args.alpha is not None and not 0 <= args.alpha < 1:
+        parser.error(f'--alpha {args.alpha:g}, but a largest |cosine| to reach lies in [0, 1); give such a number')
+    args.method = args.method or 'auto'
     return args
 
 
-def make_for_config(args: argparse.Namespace) -> int:
-    from mmengine.config import Config
+def is_given(value: object) -> bool:
+    return value is not None and value is not False  # 0 is given
 
-    paths = basis_paths(Config.fromfile(args.config, import_custom_modules=False).to_dict())
+
+def make_for_config(args: argparse.Namespace) -> int:
+    paths = basis_paths(read_config(args.config))
     if not paths:
         print(f'{args.config} names no basis file: nothing to make')
     worst = 0
@@ -108,31 +120,41 @@ def make_for_config(args: argparse.Namespace) -> int:
     return worst
 
 
+def read_config(file: str) -> dict:
+    from mmengine.config import Config
+
+    try:
+        return Config.fromfile(file, import_custom_modules=False).to_dict()
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # a config is a program
+        raise ValueError(f'config {file!r} cannot be read ({type(error).__name__}: {error}); mend it') from error
+
+
 def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
     """Make one file, unless it is there; tell what it holds. Returns the exit code."""
-    if out.exists() and not args.force:
+    if stays(out, args):
         return show_existing(num_classes, dim, out, args)
     check_size(num_classes, dim)
+    check_name(out, (num_classes, dim))
     check_writable(out, num_classes * dim * 4)
     alpha = args.alpha
     try:
         check_alpha(alpha, num_classes, dim)
     except ValueError as error:
-        if not alpha < best_bound(num_classes, dim):  # no number that a largest |cosine| could be
-            raise
         print(f'{error}\nmaking the best that can be had', file=sys.stderr)
         alpha = None
     start = time.monotonic()
     with StopOnInterrupt() as stop:
         if args.sparse:
-            basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed, rotate=False)
+            basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed or 0, rotate=False)
         else:
             basis = make_basis(
                 num_classes,
                 dim,
                 method=args.method,
                 alpha=alpha,
-                seed=args.seed,
+                seed=args.seed or 0,
                 time_limit=args.time_limit,
                 device=args.device,
                 progress=stop.report,
@@ -140,13 +162,22 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
             )
     seconds = time.monotonic() - start
     missed = args.alpha is not None and not reaches(basis, args.alpha)
-    if missed:
-        # the name still begins with the size, so that it can be used as it is
-        out = out.with_name(f'{out.stem}.missed-{args.alpha:g}-reached-{basis.coherence:.6f}{out.suffix}')
+    if stop.asked or missed:
+        # never under the name of a finished one; it still begins with the size, so that it can be used as it is
+        why = 'interrupted' if stop.asked else f'missed-{args.alpha:g}'
+        out = out.with_name(f'{out.stem}.{why}-reached-{basis.coherence:.6f}{out.suffix}')
     finish(basis, out, seconds, args)
+    if stop.asked:
+        print(f'interrupted: the best so far is {out}; the same command begins anew', file=sys.stderr)
+        return INTERRUPTED
     if missed:
         print(f'error: alpha = {args.alpha:g} was asked for, {basis.coherence:.6f} was reached', file=sys.stderr)
-    return INTERRUPTED if stop.asked else int(missed)
+    return int(missed)
+
+
+def stays(out: Path, args: argparse.Namespace) -> bool:
+    """Whether there is a file that is left as it is; of a folder check_writable tells that it is one."""
+    return out.exists() and not out.is_dir() and not args.force
 
 
 def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
@@ -156,6 +187,7 @@ def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, arg
             f'{out} exists and holds {basis.num_classes} x {basis.dim} numbers, but {num_classes} x {dim} are asked '
             'for; choose another --out, or --force'
         )
+    check_origin(basis, out, args)
     print(f'{out} is there')
     print_table([description(basis, None)])
     if args.plot:
@@ -167,11 +199,29 @@ def show_existing(num_classes: Optional[int], dim: Optional[int], out: Path, arg
     return 0
 
 
+def check_origin(basis: Basis, out: Path, args: argparse.Namespace) -> None:
+    """Raise where an existing file was not made as the command line says; what it leaves open is as in the file."""
+    same_method = args.method == 'auto' or basis.method in made_by(args.method, basis)
+    same_seed = basis.seed is None if args.sparse else args.seed in (None, basis.seed)
+    if not (same_method and same_seed):
+        seed = 'without a seed' if basis.seed is None else f'with seed {basis.seed}'
+        raise ValueError(f'{out} exists, made by {basis.method!r} {seed}; choose another --out, or --force')
+
+
+def made_by(method: str, basis: Basis) -> List[str]:
+    """What ``Basis.method`` can be when ``method`` makes a basis of this size."""
+    if method != 'polish':
+        return [method]
+    forms = [offer.method for offer in closed_forms(basis.num_classes, basis.dim)]
+    return forms[:1] + [f'{form}+solver' for form in forms]  # the best one stays where the solver found no better
+
+
 def import_file(args: argparse.Namespace) -> int:
     basis = import_basis(args.import_file)
     out = Path(args.out or f'data/ebv/{basis.num_classes}x{basis.dim}.safetensors')
-    if out.exists() and not args.force:
+    if stays(out, args):
         raise ValueError(f'{out} exists; choose another --out, or --force')
+    check_name(out, (basis.num_classes, basis.dim))
     check_writable(out, basis.vectors.numel() * 4)
     finish(basis, out, None, args)
     return 0

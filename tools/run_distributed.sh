@@ -2,6 +2,10 @@
 # Run one of these tools in several processes: run_distributed.sh PROCESSES SCRIPT [arguments of the script]
 # On several machines set NNODES, NODE_RANK, MASTER_ADDR and PORT too.
 set -euo pipefail
+if ! [[ $1 =~ ^[1-9][0-9]*$ ]]; then
+    echo "error: '$1' stands where the number of GPUs belongs; give a whole number >= 1" >&2
+    exit 2
+fi
 "${PYTHON:-python}" -m torch.distributed.run \
     --nnodes="${NNODES:-1}" \
     --node_rank="${NODE_RANK:-0}" \

@@ -13,6 +13,7 @@ Environment variables:
 It runs under the bare system Python: standard library only.
 """
 
+import argparse
 import contextlib
 import errno
 import fcntl
@@ -464,7 +465,9 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def main():
+def main(argv=None):
+    # It takes no arguments; this answers --help and refuses all else, before gigabytes are downloaded.
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, interrupt)

@@ -1,11 +1,19 @@
 """Test a checkpoint of any host: python tools/test.py CONFIG CHECKPOINT."""
 
-from ebv_mm.launch import argument_parser, build_runner, dump_of, load_config, save_pictures, use_tta
+from ebv_mm.launch import (
+    argument_parser,
+    build_runner,
+    dump_of,
+    existing_checkpoint,
+    load_config,
+    save_pictures,
+    use_tta,
+)
 
 
 def main(argv=None) -> None:
     parser = argument_parser('Test a checkpoint')
-    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('checkpoint', type=existing_checkpoint, help='checkpoint, a file or an address')
     parser.add_argument('--out', metavar='FILE.pkl', help='write the predictions to this pickle file')
     parser.add_argument('--show-dir', metavar='FOLDER', help='write pictures of the predictions to this folder')
     parser.add_argument('--tta', action='store_true', help='test with test-time augmentation')

@@ -1,6 +1,6 @@
 """Train a model of any host: python tools/train.py CONFIG."""
 
-from ebv_mm.launch import argument_parser, build_runner, check_bases, load_config
+from ebv_mm.launch import argument_parser, build_runner, check_bases, existing_checkpoint, load_config
 
 
 def main(argv=None) -> None:
@@ -9,6 +9,7 @@ def main(argv=None) -> None:
         '--resume',
         nargs='?',
         const='auto',
+        type=lambda value: value if value == 'auto' else existing_checkpoint(value),
         metavar='CHECKPOINT',
         help='go on from this checkpoint, or from the newest one in the work dir if none is named',
     )

@@ -47,7 +47,7 @@ class Basis:
 
     def __post_init__(self) -> None:
         check_vectors(self.vectors, self.source)
-        rounded = round_significant(self.vectors.detach().to('cpu', torch.float32, copy=True))
+        rounded = round_significant(self.vectors.detach().to('cpu', torch.float32, copy=True).contiguous())
         object.__setattr__(self, 'vectors', rounded)
 
     @property

@@ -1,16 +1,17 @@
 """Basis files: .safetensors with one tensor, ``basis``, and its description as metadata."""
 
-import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import List, Optional, Tuple, Union
+from typing import List, Optional, Sequence, Tuple, Union
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from .basis import Basis, BasisError
+from .make import make_command
+from .whole_file import whole_file
 
 FORMAT_VERSION = '1'
 TENSOR_NAME = 'basis'
@@ -20,6 +21,16 @@ def size_in_name(path: Union[str, Path]) -> Optional[Tuple[int, int]]:
     """(N, d) as told by a file name that starts with ``NxD``, such as ``81x81.safetensors``; None if it tells none."""
     match = re.match(r'(\d+)x(\d+)(?!\d)', Path(path).name)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def check_name(path: Union[str, Path], shape: Sequence[int]) -> None:
+    """Raise :class:`BasisError` where the name of a file tells another size than that of its matrix."""
+    named = size_in_name(path)
+    if named is not None and named != tuple(shape):
+        raise BasisError(
+            f'basis {str(path)!r} is named {named[0]}x{named[1]}, but its matrix has the shape {tuple(shape)}; '
+            f'call it {"x".join(map(str, shape))}{Path(path).suffix}, or make one of the size in the name'
+        )
 
 
 def basis_paths(config: object) -> List[str]:
@@ -54,8 +65,7 @@ def check_writable(path: Union[str, Path], size: int = 0) -> None:
 
 def save_basis(basis: Basis, path: Union[str, Path]) -> None:
     """Write a basis, atomically: under ``path`` there is either the whole file or what was there before."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_name(path, (basis.num_classes, basis.dim))
     metadata = {
         'version': FORMAT_VERSION,
         'num_classes': str(basis.num_classes),
@@ -64,25 +74,19 @@ def save_basis(basis: Basis, path: Union[str, Path]) -> None:
         'seed': '' if basis.seed is None else str(basis.seed),
         'coherence': repr(basis.coherence),
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix='.part')
-    os.close(handle)
-    try:
+    with whole_file(path) as part:
         try:
-            save_file({TENSOR_NAME: basis.vectors}, temporary, metadata)
+            save_file({TENSOR_NAME: basis.vectors}, part, metadata)
         except SafetensorError as error:  # what a full disk gives
             raise OSError(f'{str(path)!r} cannot be written ({error}); make room or choose another place') from error
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load_basis(path: Union[str, Path]) -> Basis:
     """Read and check a basis file; every defect has its own sentence."""
     source = f'basis {str(path)!r}'
     if not Path(path).is_file():
-        raise FileNotFoundError(f'{source} does not exist')
+        command = make_command(*(size_in_name(path) or ('N', 'D')), path)
+        raise FileNotFoundError(f'{source} does not exist; make it with: {command}')
     try:
         with safe_open(str(path), framework='pt') as file:
             metadata = file.metadata() or {}
@@ -94,12 +98,7 @@ def load_basis(path: Union[str, Path]) -> Basis:
             vectors = file.get_tensor(TENSOR_NAME)
     except SafetensorError as error:
         raise BasisError(f'{source} is not a readable .safetensors file ({error}); make it anew') from error
-    named = size_in_name(path)
-    if named is not None and named != tuple(vectors.shape):
-        raise BasisError(
-            f'{source} is named {named[0]}x{named[1]}, but holds a matrix of shape {tuple(vectors.shape)}; '
-            'rename it or make it anew'
-        )
+    check_name(path, vectors.shape)
     return Basis(
         vectors,
         metadata.get('method', 'given'),
@@ -114,9 +113,3 @@ def _number(kind: type, text: Optional[str]):
         return kind(text) if text else None
     except ValueError:
         return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

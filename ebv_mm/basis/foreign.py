@@ -39,26 +39,15 @@ def import_basis(path: Union[str, Path], *, normalise: bool = True) -> Basis:
     path = Path(path)
     source = f'basis {str(path)!r}'
     if not path.is_file():
-        raise FileNotFoundError(f'{source} does not exist')
+        raise FileNotFoundError(f'{source} does not exist; give the path of a .npy, .pt or pickle of tensors')
     try:
         tensors = _tensors(_read(path))
     except BasisError:
         raise
-    except (
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-        EOFError,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-        OSError,
-        UnicodeDecodeError,
-    ) as error:
+    except Exception as error:  # a damaged file may end in any
         raise BasisError(
-            f'{source} is no readable .npy, .pt or pickle of tensors ({error}); save the matrix alone'
+            f'{source} cannot be read as a .npy, .pt or pickle of tensors ({type(error).__name__}: {error}); '
+            'save the matrix alone'
         ) from error
     matrices = [tensor for tensor in tensors if tensor.ndim == 2]
     if len(matrices) != 1:
@@ -96,9 +85,8 @@ def _tensors(value: Any) -> List[Tensor]:
 class _Storage:
     """A storage of a torch file: what it holds and, when known, its numbers."""
 
-    def __init__(self, dtype: torch.dtype, numel: int = 0) -> None:
+    def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
-        self.numel = numel
         self.data: Tensor = torch.empty(0)
 
     def fill(self, raw: bytes) -> None:
@@ -174,12 +162,12 @@ class _TensorUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f'it asks for {module}.{name}, which is no tensor data')
 
     def persistent_load(self, pid: Any) -> _Storage:
-        kind, storage_type, key, _, numel = pid[:5]
+        kind, storage_type, key = pid[:3]
         if kind != 'storage' or not isinstance(storage_type, _StorageType):
             raise pickle.UnpicklingError(f'unknown reference {kind!r}')
         key = str(key)
         if key not in self.storages:
-            self.storages[key] = _Storage(storage_type.dtype, int(numel))
+            self.storages[key] = _Storage(storage_type.dtype)
         if len(pid) > 5 and pid[5] is not None:
             raise pickle.UnpicklingError('it holds views of storages in a format older than torch 0.4')
         return self.storages[key]

@@ -3,8 +3,9 @@
 import json
 import math
 import os
+import shlex
 from pathlib import Path
-from typing import List, Optional, Tuple, Union
+from typing import Iterable, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -53,18 +54,24 @@ def closed_form_basis(
             vectors are the same.
     """
     check_size(num_classes, dim)
+    check_seed(seed)
     if structured:
         return structured_basis(num_classes, dim, method, seed=seed, rotate=rotate)
     offers = closed_forms(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:
-        names = ', '.join(repr(offer.method) for offer in offers)
-        remedy = f'there are: {names}' if names else 'there is none'
+        if offers:
+            remedy = f'choose one of: {quoted(offer.method for offer in offers)}'
+        else:
+            remedy = f'make a file with: {make_command(num_classes, dim)}, and give its path as the basis'
         raise ValueError(
-            f'there is no closed form for num_classes = {num_classes}, dim = {dim}, method = {method!r} ({remedy}); '
-            f'make a file with: {make_command(num_classes, dim)}, and give its path as the basis'
+            f'there is no closed form for num_classes = {num_classes}, dim = {dim}, method = {method!r}; {remedy}'
         )
     return from_offer(offer, num_classes, dim, seed=seed, rotate=rotate)
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ', '.join(map(repr, names))
 
 
 def structured_offers(num_classes: int, dim: int) -> List[Offer]:
@@ -81,7 +88,7 @@ def structured_basis(
     offers = structured_offers(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:
-        names = ', '.join(repr(offer.method) for offer in offers)
+        names = quoted(offer.method for offer in offers)
         raise ValueError(
             f'there is no structured basis for num_classes = {num_classes}, dim = {dim}, method = {method!r} '
             f'({"there are: " + names if names else "there is none"}); take a power of two as dim, or a dense one'
@@ -141,8 +148,9 @@ def make_basis(
     unless a time limit ends a solver: then it also depends on the machine's speed.
 
     Args:
-        method: 'auto', 'solver' (from a random tight frame), 'polish' (the solver from the best closed form),
-            'algorithm1' (the paper's, for reproduction), or the name of a closed form.
+        method: 'auto', 'solver' (from a random tight frame), 'polish' (the solver from a closed form with room to
+            move; the best closed form, where that is better), 'algorithm1' (the paper's, for reproduction), or the
+            name of a closed form.
         alpha: Stop as soon as the largest |cosine| is at most this. The caller sees in ``coherence`` whether it is.
         time_limit: Seconds for the solvers; None for a fixed number of steps, about a minute on two cores.
             Algorithm 1 goes on until it reaches alpha or diverges, for 100,000 steps at most.
@@ -154,6 +162,8 @@ def make_basis(
         rotate: As in :func:`closed_form_basis`; for closed forms.
     """
     check_size(num_classes, dim)
+    check_seed(seed)
+    check_device(device)
     if structured:
         if alpha is not None or method in SOLVERS:
             raise ValueError('structured=True asks for a closed form; give no alpha and no solver with it')
@@ -171,11 +181,18 @@ def make_basis(
         wanted = 1.2 * bound if alpha is None else alpha
         vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device)
         return Basis(vectors, method, seed)
+    offers = closed_forms(num_classes, dim)
     if method not in ('auto',) + SOLVERS:
+        forms = [offer.method for offer in offers]
+        if method not in forms:
+            methods = ['auto', 'solver', 'algorithm1'] + (['polish', *forms] if forms else [])
+            raise ValueError(
+                f'method = {method!r}, but num_classes = {num_classes}, dim = {dim} can be made by {quoted(methods)}; '
+                'choose one of these'
+            )
         if structured is None:
             structured = num_classes > dim and method in {offer.method for offer in structured_offers(num_classes, dim)}
         return closed_form_basis(num_classes, dim, method=method, seed=seed, rotate=rotate, structured=structured)
-    offers = closed_forms(num_classes, dim)
     if method == 'polish' and not offers:
         raise ValueError(
             f'there is no closed form for num_classes = {num_classes}, dim = {dim} to polish; use method "solver"'
@@ -250,6 +267,22 @@ def check_size(num_classes: int, dim: int) -> None:
             raise ValueError(f'{name} = {value!r}, but a basis needs a whole number >= 1; give one')
 
 
+def check_seed(seed: int) -> None:
+    if not -(2**63) <= seed < 2**63:
+        raise ValueError(f'seed = {seed}, but a seed has 64 bits, -2**63 to 2**63 - 1; give one of these')
+
+
+def check_device(device: Union[None, str, torch.device]) -> None:
+    """Raise ValueError unless torch can compute there."""
+    try:
+        torch.zeros(1, device=device or 'cpu').item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f'device = {str(device)!r} cannot be used here ({reason}); give cpu, or a GPU that torch sees, as cuda:0'
+        ) from error
+
+
 def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:
     if alpha is None:
         return
@@ -272,9 +305,9 @@ def reaches(basis: Basis, alpha: float) -> bool:
 
 def tool_command() -> str:
     """How to call tools/make_basis.py from here; where only the package is installed, from a clone."""
-    return f'python {os.path.relpath(TOOL) if TOOL.exists() else "tools/make_basis.py"}'
+    return shlex.join(['python', os.path.relpath(TOOL) if TOOL.exists() else 'tools/make_basis.py'])
 
 
-def make_command(num_classes: object, dim: object, out: str = 'FILE.safetensors') -> str:
+def make_command(num_classes: object, dim: object, out: Union[str, Path] = 'FILE.safetensors') -> str:
     """The command line that makes a basis, for error messages."""
-    return f'{tool_command()} --num-classes {num_classes} --dim {dim} --out {out}'
+    return f'{tool_command()} --num-classes {num_classes} --dim {dim} --out {shlex.quote(str(out))}'

@@ -7,6 +7,7 @@ import torch
 
 from .basis import Basis
 from .measure import to_degrees
+from .whole_file import whole_file
 
 SAMPLE = 4000
 INK, BAR, BOUND = '#222222', '#4c78a8', '#d1495b'
@@ -49,5 +50,6 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
     axes.set_title(f'{basis.num_classes} vectors in R$^{{{basis.dim}}}$, {basis.method}', loc='left', color=INK)
     axes.spines[['top', 'right']].set_visible(False)
     axes.legend(frameon=False, loc='upper center', bbox_to_anchor=(0.5, -0.16), ncols=2)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    with whole_file(path) as part:
+        # told, because to a name without a suffix matplotlib would add one
+        figure.savefig(part, dpi=120, format=part.suffix[1:] or 'png')

@@ -155,6 +155,7 @@ def test_interrupt_keeps_what_is_there(tool, files, tmp_path, monkeypatch, capsy
         (['--batch-size', '3'], '--batch-size 3, but .* at least 4'),
         (['--batch-size', '27'], '26 test images .* do not fill a batch of 27; give a smaller'),
         (['--batches', '0'], '--batches 0, but at least 1'),
+        (['--device', 'cuda:99'], "device = 'cuda:99' cannot be used"),
         (['--batches', '4'], '--batches 4, but the 26 images give 3 batches of 8'),
         (['--layers', 'stages'], "'stages' matches none of the .* layers of ImageClassifier"),
         (['--cfg-options', 'default_scope=mmdet'], "default_scope = 'mmdet', but .* mmpretrain"),
@@ -176,10 +177,33 @@ def test_a_missing_and_a_foreign_checkpoint(tool, files, tmp_path, capsys):
     assert tool.main(command) == 1
     error = capsys.readouterr().err
     assert "checkpoint 'nowhere.pth' does not exist" in error and f'tools/train.py {files / "fc.py"}' in error
+    with pytest.raises(ValueError, match="tools/train.py 'my folder/fc.py'$"):
+        tool.check_checkpoint('my folder/fc.py', 'nowhere.pth')
     command[1] = str(files / 'ebv.pth')
     assert tool.main(command) == 1
     error = capsys.readouterr().err
-    assert 'is not of the model' in error and 'unexpected key in source state_dict: head.fc.basis' in error
+    assert (
+        'cannot be loaded into the model of' in error and 'unexpected key in source state_dict: head.fc.basis' in error
+    )
+
+
+@pytest.mark.parametrize('content', [b'', b'notes on the training', b'PK\x03\x04'])
+def test_a_file_that_is_no_checkpoint(tool, files, tmp_path, capsys, content):
+    command = arguments(files, tmp_path / 'out')
+    command[1] = str(tmp_path / 'notes.txt')
+    (tmp_path / 'notes.txt').write_bytes(content)
+    assert tool.main(command) == 1
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith(f"error: checkpoint '{command[1]}' cannot be loaded")
+
+
+def test_an_unwritable_folder_is_told_before_the_work(tool, files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tool, 'build_loader', lambda *_: pytest.fail('it has begun'))
+    (tmp_path / 'plain').write_text('')
+    (tmp_path / 'taken' / 'cka.png').mkdir(parents=True)
+    for folder, words in (('plain', 'cannot be written'), ('taken', "cka.png' is a folder")):
+        assert tool.main(arguments(files, tmp_path / folder)) == 1
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Basis files, ours and others'."""
 
+import contextlib
 import os
 import pickle
 import zipfile
@@ -49,6 +50,12 @@ def test_a_failed_write_leaves_what_was_there(basis, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ['x.safetensors']
 
 
+def test_what_could_not_be_loaded_is_not_saved(basis, tmp_path):
+    with pytest.raises(BasisError, match='is named 14x8'):
+        save_basis(basis, tmp_path / 'new' / '14x8.safetensors')
+    assert not os.listdir(tmp_path)
+
+
 def test_check_writable(tmp_path):
     check_writable(tmp_path / 'new' / 'file', 100)
     with pytest.raises(OSError, match='left'):
@@ -67,16 +74,20 @@ def test_names():
 
 
 def test_defects(basis, tmp_path):
-    with pytest.raises(FileNotFoundError, match='does not exist'):
+    with pytest.raises(FileNotFoundError, match='none.safetensors. does not exist; .*--num-classes N --dim D --out'):
         load_basis(tmp_path / 'none.safetensors')
+    with pytest.raises(FileNotFoundError, match='does not exist; .*--num-classes 5 --dim 6 --out .*5x6.safetensors'):
+        load_basis(tmp_path / '5x6.safetensors')
+    with pytest.raises(FileNotFoundError, match='does not exist; give the path of a .npy'):
+        import_basis(tmp_path / 'none.npy')
     (tmp_path / 'bad.safetensors').write_bytes(b'rubbish')
     with pytest.raises(BasisError, match='not a readable'):
         load_basis(tmp_path / 'bad.safetensors')
     save_file({'other': basis.vectors}, tmp_path / 'other.safetensors')
     with pytest.raises(BasisError, match="called 'basis'"):
         load_basis(tmp_path / 'other.safetensors')
-    save_basis(basis, tmp_path / '9x9.safetensors')
-    with pytest.raises(BasisError, match='is named 9x9'):
+    save_file({'basis': basis.vectors}, tmp_path / '9x9.safetensors')
+    with pytest.raises(BasisError, match=r'is named 9x9, but its matrix has the shape \(14, 7\); call it 14x7.safe'):
         load_basis(tmp_path / '9x9.safetensors')
     save_file({'basis': basis.vectors * 3}, tmp_path / 'long.safetensors')
     with pytest.raises(BasisError, match='norm 3'):
@@ -104,6 +115,7 @@ def writers():
         'pickle 2': plain_pickle(2),
         'pickle 5': plain_pickle(5),
         'npy': lambda w, p: np.save(p.open('wb'), w.numpy()),
+        'Fortran npy': lambda w, p: np.save(p.open('wb'), np.asfortranarray(w.numpy())),
     }
 
 
@@ -114,6 +126,8 @@ def test_import(kind, basis, tmp_path):
     found = import_basis(path)
     assert found.method == 'imported'
     assert torch.allclose(found.vectors, basis.vectors, atol=1e-6)
+    save_basis(found, tmp_path / 'ours.safetensors')
+    assert torch.equal(load_basis(tmp_path / 'ours.safetensors').vectors, found.vectors)
 
 
 @pytest.mark.parametrize('new', [True, False])
@@ -162,6 +176,18 @@ def test_import_of_rubbish(content, tmp_path):
     (tmp_path / 'file').write_bytes(content)
     with pytest.raises(BasisError):
         import_basis(tmp_path / 'file')
+
+
+@pytest.mark.parametrize('kind', ['npy', 'zip', 'legacy', 'pickle 5'])
+def test_damaged_files(kind, basis, tmp_path):
+    """Whatever byte is wrong, it is told in a sentence, or makes no difference to what can be read."""
+    path = tmp_path / 'file'
+    writers()[kind](basis.vectors, path)
+    whole = path.read_bytes()
+    for place in range(0, min(len(whole), 600), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+        with contextlib.suppress(BasisError):
+            import_basis(path)
 
 
 def test_truncated_files(basis, tmp_path):

@@ -190,6 +190,11 @@ def test_alpha_ends_the_search_early():
         (dict(num_classes=10, dim=5, method='nonsense'), "'nonsense'"),
         (dict(num_classes=60, dim=6, method='polish'), 'to polish'),
         (dict(num_classes=60, dim=6, time_limit=0), 'time_limit'),
+        (dict(num_classes=5, dim=5, seed=2**63), 'seed = 9223372036854775808'),
+        (dict(num_classes=5, dim=5, seed=-(2**63) - 1), 'seed = -9223372036854775809'),
+        (dict(num_classes=5, dim=5, device='foo'), "device = 'foo' cannot be used"),
+        (dict(num_classes=5, dim=5, device='meta'), "device = 'meta' cannot be used"),
+        (dict(num_classes=5, dim=5, device='cuda:99'), "device = 'cuda:99' cannot be used"),
     ],
 )
 def test_bad_input(kwargs, words):

@@ -8,6 +8,11 @@ import large_n
 import pytest
 
 
+def test_no_repeats_are_refused():
+    with pytest.raises(SystemExit):
+        large_n.main(['--repeats', '0'])
+
+
 @pytest.mark.skipif(not os.access('/proc/self/clear_refs', os.W_OK), reason='no peak memory can be measured here')
 def test_a_quick_run(capsys, tmp_path):
     picture = tmp_path / 'growth.png'

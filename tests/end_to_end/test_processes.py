@@ -72,6 +72,19 @@ def test_wrong_usage_is_told(run):
     assert 'PARTITION JOB_NAME CONFIG CHECKPOINT' in run('slurm_test.sh', 'partition', expect=2)
 
 
+def test_a_number_of_gpus_is_a_number(run):
+    for arguments in (('dist_train.sh', CONFIG, '--amp'), ('dist_test.sh', CONFIG, 'x.pth', '0')):
+        told = run(*arguments, expect=2)
+        assert f"'{arguments[-1]}' stands where the number of GPUs belongs" in told
+
+
+def test_missing_files_are_told(run):
+    for arguments in (('train.py', 'gone.py'), ('train.py', CONFIG, '--resume', 'gone.pth')):
+        told = run(*arguments, expect=2)
+        assert f'{arguments[-1]!r} does not exist' in told and 'Traceback' not in told
+    assert "'gone.pth' does not exist" in run('test.py', CONFIG, 'gone.pth', expect=2)
+
+
 @pytest.mark.parametrize('argument', ['--auto-scale-lr'])
 def test_auto_scale_lr_needs_its_setting(run, argument):
     assert 'no auto_scale_lr.base_batch_size; add it' in run('train.py', CONFIG, argument, expect=2)

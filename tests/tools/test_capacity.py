@@ -98,9 +98,14 @@ def test_an_interrupt_keeps_what_is_finished(tool, tmp_path, monkeypatch):
 
 
 def test_bad_values(tool):
-    for wrong in (['--dims', '0'], ['--alphas', '1']):
+    for wrong in ('--dims 0', '--alphas 1', '--steps 0', '--steps -1', '--max-classes 0'):
         with pytest.raises(SystemExit):
-            tool.main(wrong)
+            tool.main(wrong.split())
+
+
+def test_benchmark_needs_time():
+    with pytest.raises(SystemExit):
+        load(ROOT / 'benchmarks' / 'basis.py').main(['--seconds', '0'])
 
 
 def test_benchmark_runs(capsys):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ebv_mm.basis import load_basis, make_basis, make_command, save_basis
+from ebv_mm.basis import Basis, closed_forms, load_basis, make_basis, make_command, save_basis
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
@@ -33,10 +34,19 @@ def tool():
 
 
 def test_the_command_that_error_messages_show(tool, tmp_path, capsys):
-    out = tmp_path / 'new' / 'basis.safetensors'
-    assert tool.main(make_command(9, 12, str(out)).split()[2:]) == 0
+    out = tmp_path / "somebody's new folder" / 'basis.safetensors'
+    assert tool.main(shlex.split(make_command(9, 12, out))[2:]) == 0
     assert load_basis(out).vectors.shape == (9, 12)
     assert 'orthonormal' in capsys.readouterr().out
+
+
+def test_the_command_where_the_clone_lies_in_a_folder_with_spaces(tmp_path, monkeypatch):
+    script = tmp_path / 'my clone' / 'make_basis.py'
+    script.parent.mkdir()
+    script.write_text('')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr('ebv_mm.basis.make.TOOL', script)
+    assert shlex.split(make_command(9, 12))[:2] == ['python', 'my clone/make_basis.py']
 
 
 def test_the_default_name_tells_the_size(tool, tmp_path, monkeypatch):
@@ -58,12 +68,85 @@ def test_an_existing_file_stays(tool, tmp_path, capsys):
     assert tool.main(['--num-classes', '4', '--dim', '5', '--out', str(out)]) == 1
 
 
+def test_an_existing_file_of_another_origin_is_not_what_was_asked_for(tool, tmp_path, capsys):
+    out = tmp_path / '20x10.safetensors'
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(out)]
+    assert tool.main(command + ['--method', 'packing']) == 0
+    for same in ([], ['--method', 'packing'], ['--seed', '0'], ['--method', 'packing', '--seed', '0']):
+        assert tool.main(command + same) == 0
+    capsys.readouterr()
+    algorithm1 = ['--method', 'algorithm1', '--alpha', '.3', '--seed', '42']
+    for other in (algorithm1, ['--method', 'solver'], ['--seed', '42'], ['--sparse']):
+        assert tool.main(command + other) == 1
+        assert "exists, made by 'packing' with seed 0; choose another --out, or --force" in capsys.readouterr().err
+    assert tool.main(command + ['--sparse', '--force', '--method', 'packing']) == 0
+    assert tool.main(command + ['--sparse']) == 0
+    assert tool.main(command + ['--seed', '0']) == 1
+    assert "made by 'packing' without a seed" in capsys.readouterr().err
+
+
+def test_polish_is_satisfied_by_what_it_makes(tool, tmp_path):
+    best = closed_forms(20, 10)[0].method
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(tmp_path / 'x.safetensors'), '--method', 'polish']
+    for method, code in ((best, 0), (f'{best}+solver', 0), ('solver', 1), ('imported', 1)):
+        save_basis(Basis(make_basis(20, 10, method=best).vectors, method, 0), tmp_path / 'x.safetensors')
+        assert tool.main(command) == code
+
+
+@pytest.mark.parametrize(
+    'more, words',
+    [
+        (['--device', 'cuda:99'], "device = 'cuda:99' cannot be used"),
+        (['--device', 'foo'], "device = 'foo' cannot be used"),
+        (['--seed', str(2**64)], f'seed = {2**64}, but'),
+    ],
+)
+def test_impossible_settings_are_one_clear_line(tool, tmp_path, capsys, more, words):
+    assert tool.main(['--num-classes', '5', '--dim', '5', '--out', str(tmp_path / 'x.safetensors'), *more]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: ') and words in line
+
+
+def test_a_name_that_tells_another_size_is_told_before_the_work(tool, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tool, 'make_basis', None)
+    torch.save(make_basis(20, 11).vectors, tmp_path / 'theirs.pth')
+    out = ['--out', str(tmp_path / '20x10.safetensors')]
+    for command in (['--num-classes', '20', '--dim', '11'], ['--import', str(tmp_path / 'theirs.pth')]):
+        assert tool.main(command + out) == 1
+        assert 'is named 20x10, but its matrix has the shape (20, 11)' in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ['theirs.pth']
+
+
 @pytest.mark.parametrize(
     'arguments', [[], ['--num-classes', '5'], ['x.py', '--num-classes', '5', '--dim', '5'], ['x.py', '--out', 'y']]
 )
 def test_wrong_usage(tool, arguments):
     with pytest.raises(SystemExit):
         tool.main(arguments)
+
+
+@pytest.mark.parametrize(
+    'arguments, words',
+    [
+        (
+            '--import x --alpha 0.1 --method solver --sparse',
+            '--method, --alpha, --sparse would be ignored with --import',
+        ),
+        ('--import x --seed 0', '--seed would be ignored with --import'),
+        ('--import x --list', '--list would be ignored with --import'),
+        ('x.py --num-classes 5', '--num-classes would be ignored with CONFIG'),
+        ('x.py --list', '--list would be ignored with CONFIG'),
+        ('--num-classes 5 --dim 5 --list --method solver', '--method would be ignored with --list'),
+        ('--num-classes 5 --dim 5 --sparse --seed 0', '--seed would be ignored with --sparse'),
+        ('--num-classes 9 --dim 4 --method gold --time-limit 3', '--time-limit would be ignored with --method gold'),
+        ('--num-classes 5 --dim 5 --alpha -1', '--alpha -1, but a largest |cosine| to reach lies in [0, 1)'),
+        ('--num-classes 5 --dim 5 --alpha nan', '--alpha nan, but'),
+    ],
+)
+def test_what_would_be_ignored_is_refused(tool, capsys, arguments, words):
+    with pytest.raises(SystemExit):
+        tool.main(arguments.split())
+    assert words in capsys.readouterr().err
 
 
 def test_bad_size_is_one_clear_line(tool, capsys):
@@ -112,6 +195,12 @@ class TestConfig:
         assert tool.main([self.write("model = dict(basis='4x4.safetensors')\n")]) == 1
         assert '4x4.safetensors' in capsys.readouterr().err
         assert Path('4x4.safetensors').read_bytes() == b'rubbish'
+
+    @pytest.mark.parametrize('text, words', [('model = dict(', 'SyntaxError'), ('model = nothing\n', 'NameError')])
+    def test_a_broken_config_is_one_clear_line(self, tool, capsys, text, words):
+        assert tool.main([self.write(text)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: config 'config.py' cannot be read ({words}: ")
 
     def test_nothing_to_make(self, tool, capsys):
         assert tool.main([self.write('model = dict(basis=dict(num_classes=3, dim=3))\n')]) == 0
@@ -204,8 +293,27 @@ def test_unwritable_output_is_told_before_the_work(tool, tmp_path, capsys):
     assert 'cannot be written' in capsys.readouterr().err
 
 
-def test_interrupt_keeps_the_best_so_far(tmp_path):
+def test_a_folder_is_told_as_such(tool, tmp_path, capsys):
+    torch.save(torch.eye(5), tmp_path / 'theirs.pth')
+    (tmp_path / 'folder').mkdir()
+    for command in (['--num-classes', '5', '--dim', '5'], ['--import', str(tmp_path / 'theirs.pth')]):
+        assert tool.main(command + ['--out', str(tmp_path / 'folder')]) == 1
+        assert "folder' is a folder; give the name of a file" in capsys.readouterr().err
+
+
+def test_an_unknown_method_tells_all_that_there_are(tool, tmp_path, capsys):
+    command = ['--num-classes', '20', '--dim', '10', '--method', 'kerdok', '--out', str(tmp_path / 'x.safetensors')]
+    forms = [repr(offer.method) for offer in closed_forms(20, 10)]
+    assert tool.main(command) == 1
+    names = ', '.join(["'auto'", "'solver'", "'algorithm1'", "'polish'", *forms])
+    assert capsys.readouterr().err.endswith(f'can be made by {names}; choose one of these\n')
+    assert tool.main(command + ['--sparse']) == 1
+    assert capsys.readouterr().err.endswith(f'choose one of: {", ".join(forms)}\n')
+
+
+def test_interrupt_keeps_the_best_so_far_and_what_was_there(tmp_path):
     out = tmp_path / '500x40.safetensors'
+    out.write_bytes(b'a good one')
     command = [
         sys.executable,
         str(TOOL),
@@ -217,11 +325,16 @@ def test_interrupt_keeps_the_best_so_far(tmp_path):
         'solver',
         '--out',
         str(out),
+        '--force',
     ]
     environment = dict(os.environ, PYTHONPATH=str(TOOL.parents[1]), OMP_NUM_THREADS='1')
     process = subprocess.Popen(command + ['--time-limit', '300'], env=environment, stderr=subprocess.PIPE)
     assert b'min angle' in process.stderr.readline()  # it is at work
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
+    message = process.stderr.read().decode()
     process.stderr.close()
-    assert load_basis(out).num_classes == 500
+    assert out.read_bytes() == b'a good one'
+    (kept,) = tmp_path.glob('500x40.interrupted-reached-0.*.safetensors')
+    assert load_basis(kept).num_classes == 500
+    assert f'the best so far is {kept};' in message

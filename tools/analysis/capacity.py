@@ -12,7 +12,6 @@ Every finished (alpha, d) is written at once; run the command again and it goes 
 
 import argparse
 import csv
-import os
 import sys
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -20,6 +19,7 @@ from typing import Dict, List, Optional, Tuple
 from ebv_mm.basis import capacity, closed_forms
 from ebv_mm.basis.solvers import soft_maximum, tight_frame
 from ebv_mm.basis.watch import Watch
+from ebv_mm.basis.whole_file import whole_file
 
 FIELDS = ['alpha', 'dim', 'solver', 'closed', 'bound']
 TOLERANCE = 1e-6
@@ -35,12 +35,11 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--max-classes', type=int, default=600, help='the largest N that the solver tries')
     parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args(argv)
-    for name, values, good in (
-        ('--dims', args.dims, all(d >= 1 for d in args.dims)),
-        ('--alphas', args.alphas, all(0 < a < 1 for a in args.alphas)),
-    ):
-        if not good:
-            parser.error(f'{name} = {values}: dimensions are whole numbers >= 1, alphas lie between 0 and 1')
+    for name, values in (('--dims', args.dims), ('--steps', [args.steps]), ('--max-classes', [args.max_classes])):
+        if min(values) < 1:
+            parser.error(f'{name} {min(values)}, but a whole number >= 1 is needed; give one')
+    if not all(0 < alpha < 1 for alpha in args.alphas):
+        parser.error(f'--alphas {args.alphas}, but each lies between 0 and 1; give such numbers')
     try:
         return run(args)
     except KeyboardInterrupt:
@@ -90,13 +89,11 @@ def read_rows(table: Path, options: str) -> Dict[Tuple[float, int], Dict[str, fl
 
 def write_rows(table: Path, options: str, rows: Dict[Tuple[float, int], Dict[str, float]]) -> None:
     """Write the whole table anew, atomically: an interruption leaves the one before."""
-    part = table.with_suffix('.part')
-    with open(part, 'w', newline='') as file:
+    with whole_file(table) as part, open(part, 'w', newline='') as file:
         file.write(f'{options}\n')
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
         writer.writerows(rows.values())
-    os.replace(part, table)
 
 
 def measure(alpha: float, dim: int, args: argparse.Namespace) -> Dict[str, float]:
@@ -165,7 +162,8 @@ def draw(rows: Dict[Tuple[float, int], Dict[str, float]], picture: Path, max_cla
     panels[0].set_ylabel('N, number of classes')
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, loc='outside lower center', ncols=4)
-    figure.savefig(picture, dpi=120)
+    with whole_file(picture) as part:
+        figure.savefig(part, dpi=120)
 
 
 if __name__ == '__main__':

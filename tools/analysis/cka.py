@@ -6,7 +6,7 @@ writes FOLDER/cka.png, three heat maps, and FOLDER/cka.npz, the numbers. docs/ck
 """
 
 import argparse
-import os
+import shlex
 import signal
 import sys
 import time
@@ -23,6 +23,9 @@ from torch import nn
 from ebv_mm.analysis.cka import MIN_BATCH, MinibatchCKA
 from ebv_mm.analysis.features import choose_layers, layer_grams
 from ebv_mm.analysis.heat_maps import HeatMap, draw_heat_maps
+from ebv_mm.basis.files import check_writable
+from ebv_mm.basis.make import check_device
+from ebv_mm.basis.whole_file import whole_file
 from ebv_mm.launch import load_config
 
 INTERRUPTED = 130
@@ -91,16 +94,18 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.batches is not None and args.batches < 1:
         raise ValueError(f'--batches {args.batches}, but at least 1 is needed; leave it out to take all images')
+    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    check_device(device)
     # All files are looked at before anything slow begins.
     configs = [read_config(file, args.cfg_options) for file in (args.config_fc, args.config_ebv)]
     data = read_config(args.data, args.cfg_options) if args.data else configs[0]
     for config, checkpoint in ((args.config_fc, args.ckpt_fc), (args.config_ebv, args.ckpt_ebv)):
         check_checkpoint(config, checkpoint)
     folder = Path(args.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    for name in ('cka.npz', 'cka.png'):
+        check_writable(folder / name)
 
     init_default_scope(HOST)
-    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     loader = build_loader(data, args.data or args.config_fc, args.batch_size, args.seed)
     total = len(loader) if args.batches is None else args.batches
     if total > len(loader):
@@ -148,7 +153,7 @@ def check_checkpoint(config: str, checkpoint: str) -> None:
     if '://' not in checkpoint and not Path(checkpoint).is_file():
         raise ValueError(
             f'checkpoint {checkpoint!r} does not exist; give the file that this has made: '
-            f'python tools/train.py {config}'
+            f'python tools/train.py {shlex.quote(config)}'
         )
 
 
@@ -176,10 +181,11 @@ def load_network(name: str, cfg: Config, checkpoint: str, pattern: Optional[str]
     try:
         # Weights that stay random would make a picture that looks plausible.
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
-    except RuntimeError as error:
+    except Exception as error:  # a file that is no pickle may end in any
+        reason = ' '.join(str(error).split())[:400]
         raise ValueError(
-            f'checkpoint {checkpoint!r} is not of the model in {cfg.filename}; give the config it was trained with '
-            f'({" ".join(str(error).split())[:400]})'
+            f'checkpoint {checkpoint!r} cannot be loaded into the model of {cfg.filename}; give the .pth file of a '
+            f'training, and the config it was trained with ({type(error).__name__}: {reason})'
         ) from error
     return Network(name, model.to(device).eval(), layers)
 
@@ -209,10 +215,10 @@ def save(similarity: MinibatchCKA, networks: List[Network], folder: Path, args: 
         batch_size=args.batch_size,
         seed=args.seed,
     )
-    with Whole(folder / 'cka.npz') as part:
+    with whole_file(folder / 'cka.npz') as part:
         np.savez(part, **numbers)
     caption = f'{similarity.batches * args.batch_size} images in batches of {args.batch_size}'
-    with Whole(folder / 'cka.png') as part:
+    with whole_file(folder / 'cka.png') as part:
         draw_heat_maps(maps, part, caption)
     print_summary(maps)
     print(f'wrote {folder / "cka.npz"} and {folder / "cka.png"}')
@@ -228,23 +234,6 @@ def print_summary(maps: List[HeatMap]) -> None:
         same = f'{np.nanmean(values.diagonal()):10.3f}' if height == width else f'{"-":>10}'
         means = [f'{np.nanmean(part):.3f}' if part.size else '-' for part in (early, values[-1, :-1])]
         print(f'{rows + " - " + columns:12}  {means[0]:>25}  {means[1]:>18}  {same}')
-
-
-class Whole:
-    """Gives the name of a file to write, which takes the place of ``path`` when it is complete."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.part = path.with_name(f'.part-{path.name}')
-
-    def __enter__(self) -> Path:
-        return self.part
-
-    def __exit__(self, kind, *_) -> None:
-        if kind is None:
-            os.replace(self.part, self.path)
-        else:
-            self.part.unlink(missing_ok=True)
 
 
 class Progress:
