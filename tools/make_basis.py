@@ -15,6 +15,7 @@ from typing import Dict, List, Optional
 
 from ebv_mm.basis import (
     Basis,
+    BasisError,
     best_bound,
     closed_form_basis,
     closed_forms,
@@ -162,17 +163,25 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
             )
     seconds = time.monotonic() - start
     missed = args.alpha is not None and not reaches(basis, args.alpha)
-    if stop.asked or missed:
-        # never under the name of a finished one; it still begins with the size, so that it can be used as it is
-        why = 'interrupted' if stop.asked else f'missed-{args.alpha:g}'
+    if missed or (stop.asked and is_better(out, basis)):
+        # a name that still begins with the size, so that it can be used as it is
+        why = f'missed-{args.alpha:g}' if missed else 'interrupted'
         out = out.with_name(f'{out.stem}.{why}-reached-{basis.coherence:.6f}{out.suffix}')
     finish(basis, out, seconds, args)
     if stop.asked:
-        print(f'interrupted: the best so far is {out}; the same command begins anew', file=sys.stderr)
+        print(f'interrupted: the best so far is {out}; --force makes it anew', file=sys.stderr)
         return INTERRUPTED
     if missed:
         print(f'error: alpha = {args.alpha:g} was asked for, {basis.coherence:.6f} was reached', file=sys.stderr)
     return int(missed)
+
+
+def is_better(out: Path, basis: Basis) -> bool:
+    """Whether a file holds a basis that is at least as good."""
+    try:
+        return load_basis(out).coherence <= basis.coherence
+    except (FileNotFoundError, BasisError):
+        return False
 
 
 def stays(out: Path, args: argparse.Namespace) -> bool:

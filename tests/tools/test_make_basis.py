@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ebv_mm.basis import Basis, closed_forms, load_basis, make_basis, make_command, save_basis
+from ebv_mm.basis import Basis, closed_form_basis, closed_forms, load_basis, make_basis, make_command, save_basis
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
@@ -311,30 +311,24 @@ def test_an_unknown_method_tells_all_that_there_are(tool, tmp_path, capsys):
     assert capsys.readouterr().err.endswith(f'choose one of: {", ".join(forms)}\n')
 
 
-def test_interrupt_keeps_the_best_so_far_and_what_was_there(tmp_path):
+@pytest.mark.parametrize('better', [False, True])
+def test_interrupt_keeps_the_best_so_far_and_a_better_one(better, tmp_path):
     out = tmp_path / '500x40.safetensors'
-    out.write_bytes(b'a good one')
-    command = [
-        sys.executable,
-        str(TOOL),
-        '--num-classes',
-        '500',
-        '--dim',
-        '40',
-        '--method',
-        'solver',
-        '--out',
-        str(out),
-        '--force',
-    ]
+    if better:
+        save_basis(closed_form_basis(500, 40), out)
+    before = out.read_bytes() if better else None
+    command = [sys.executable, str(TOOL), '--num-classes', '500', '--dim', '40', '--method', 'solver', '--force']
+    command += ['--out', str(out), '--time-limit', '300']
     environment = dict(os.environ, PYTHONPATH=str(TOOL.parents[1]), OMP_NUM_THREADS='1')
-    process = subprocess.Popen(command + ['--time-limit', '300'], env=environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     assert b'min angle' in process.stderr.readline()  # it is at work
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     message = process.stderr.read().decode()
     process.stderr.close()
-    assert out.read_bytes() == b'a good one'
-    (kept,) = tmp_path.glob('500x40.interrupted-reached-0.*.safetensors')
-    assert load_basis(kept).num_classes == 500
+    kept = out
+    if better:
+        assert out.read_bytes() == before
+        (kept,) = tmp_path.glob('500x40.interrupted-reached-0.*.safetensors')
+    assert load_basis(kept).method == 'solver' and len(list(tmp_path.iterdir())) == 1 + better
     assert f'the best so far is {kept};' in message
