@@ -109,7 +109,7 @@ def test_impossible_settings_are_one_clear_line(tool, tmp_path, capsys, more, wo
 
 def test_a_name_that_tells_another_size_is_told_before_the_work(tool, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tool, 'make_basis', None)
-    torch.save(make_basis(20, 11).vectors, tmp_path / 'theirs.pth')
+    torch.save(torch.ones(20, 11), tmp_path / 'theirs.pth')
     out = ['--out', str(tmp_path / '20x10.safetensors')]
     for command in (['--num-classes', '20', '--dim', '11'], ['--import', str(tmp_path / 'theirs.pth')]):
         assert tool.main(command + out) == 1
