@@ -1,7 +1,10 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from pictures import angles
-from run import TASKS, comparison, too_low
+from run import TASKS, comparison, too_low, write_results
 from training import Result
 
 
@@ -30,6 +33,22 @@ def test_every_model_that_has_not_learned_is_named(level):
 
 def test_the_table_has_a_row_for_each_metric():
     assert comparison(results_at(1)).row_count == sum(len(task.metrics) for task in TASKS)
+
+
+def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / 'results.json'
+    write_results(results_at(1), path)
+    content = json.loads(path.read_text())
+    assert set(content) == {task.name for task in TASKS} and content['detection']['EBV']['checkpoint'] == 'x/y'
+
+    def half(part, text):
+        part.write_bytes(text[:10].encode())
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(Path, 'write_text', half)
+    with pytest.raises(OSError, match='No space'):
+        write_results(results_at(2), path)
+    assert json.loads(path.read_text()) == content and list(tmp_path.iterdir()) == [path]
 
 
 def test_angles():
