@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from functools import cached_property
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
@@ -16,6 +17,7 @@ from studies import CLASSES, TEST, Run, resolve
 from ebv_mm.trainings import read_scalars
 
 RECALLS = 'single-label/recall_classwise'
+CLASSIFIER = 'head.fc.weight'  # FC's matrix, or EBV's projection
 
 
 class History:
@@ -74,10 +76,11 @@ class History:
             points.setdefault(at, []).append(record[key])
         return list(points), [statistics.mean(losses) for losses in points.values()]
 
-    def shape(self, weight: str) -> Tuple[float, float, float]:
-        """Of one of the last weights: norm, stable rank (how many directions carry it), cosine with its beginning."""
-        end = torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][weight]
-        begin = first_weights(self.run)[weight]
+    @cached_property  # a run is part of several studies
+    def classifier(self) -> Tuple[float, float, float]:
+        """Of the last classifier's weight: norm, stable rank (how many directions carry it), cosine with its start."""
+        end = torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][CLASSIFIER]
+        begin = first_weights(self.run)[CLASSIFIER]
         norm = end.norm().item()
         stable_rank = (norm / torch.linalg.matrix_norm(end, 2).item()) ** 2
         return norm, stable_rank, torch.cosine_similarity(begin.flatten(), end.flatten(), dim=0).item()

@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.basis.plot import save_figure
 
 Step = Callable[[], torch.Tensor]  # does the work and returns the loss
 WIDTHS = {'case': 28, 'N': 9, 'd': 5, 'batch': 5, 'baseline': 12, 'ours': 11, 'faster': 7, 'baseline MB': 11,
@@ -219,8 +219,7 @@ def growth(quick: bool, repeats: int, plot: Optional[str]) -> None:
             axis.loglog([point[0] for point in points], [point[column] for point in points], 'o-')
             axis.set(xlabel='classes', ylabel=label, title='structured basis, batch 128')
             axis.grid(alpha=0.3)
-        with whole_file(plot) as part:
-            figure.savefig(part, dpi=120, format=part.suffix[1:] or 'png')
+        save_figure(figure, plot)
         print(f'wrote {plot}')
 
 

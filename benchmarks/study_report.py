@@ -8,6 +8,8 @@ from histories import History
 from matplotlib.figure import Figure
 from studies import LABELS, LONG_TAILS, STUDIES, SWEEP_FC, SWEEPS, TOP1, Run, Study, runs_of
 
+from ebv_mm.basis.plot import save_figure
+
 # The usual thirds of the long tail; CIFAR-10's classes are sorted by their number of images.
 THIRDS = {'many images (classes 0-2)': slice(0, 3), 'some (3-6)': slice(3, 7), 'few (7-9)': slice(7, 10)}
 
@@ -44,7 +46,7 @@ def table(study: Study, histories: Dict[str, History]) -> List[str]:
         cells = [mean_and_spread([percent(key, history.last(key)) for history in ended]) for key in study.metrics]
         cells += [mean_and_spread([history.losses(key)[1][-1] for history in ended]) for key in study.losses]
         if study.classifier:
-            cells += map(mean_and_spread, zip(*(history.shape(study.classifier) for history in ended)))
+            cells += map(mean_and_spread, zip(*(history.classifier for history in ended)))
         speeds, shares = zip(*(history.speed() for history in ended))
         cells += [f'{statistics.mean(speeds):.3g}', f'{statistics.mean(shares):.0%}']
         lines.append(f'| {setting} | {len(ended)} | {" | ".join(cells)} |')
@@ -87,7 +89,7 @@ def curves(study: Study, histories: Dict[str, History], path: Path) -> None:
             last.set(xlabel=history.unit, ylabel=heading)
     figure.suptitle(study.title, fontsize=10)
     figure.legend(frameon=False, loc='outside lower center', ncols=3, fontsize=8)
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path)
 
 
 def sweep(key: str, histories: Dict[str, History], path: Path) -> None:
@@ -104,12 +106,11 @@ def sweep(key: str, histories: Dict[str, History], path: Path) -> None:
     panel.minorticks_off()
     panel.set(xlabel=LABELS[key], ylabel=heading)
     panel.legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path)
 
 
 def report(work_dir: Path, pictures: Path) -> None:
     histories = {run.name: History(run, work_dir) for run in runs_of(list(STUDIES))}
-    pictures.mkdir(parents=True, exist_ok=True)
     for name, study in STUDIES.items():
         print('\n'.join(table(study, histories)), end='\n\n')
         if name in LONG_TAILS:

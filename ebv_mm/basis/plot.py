@@ -1,13 +1,16 @@
 """A picture of a basis: how its angles are distributed. The only place here that needs matplotlib."""
 
 from pathlib import Path
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import torch
 
 from .basis import Basis
 from .measure import to_degrees
 from .whole_file import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SAMPLE = 4000
 INK, BAR, BOUND = '#222222', '#4c78a8', '#d1495b'
@@ -50,6 +53,11 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
     axes.set_title(f'{basis.num_classes} vectors in R$^{{{basis.dim}}}$, {basis.method}', loc='left', color=INK)
     axes.spines[['top', 'right']].set_visible(False)
     axes.legend(frameon=False, loc='upper center', bbox_to_anchor=(0.5, -0.16), ncols=2)
+    save_figure(figure, path)
+
+
+def save_figure(figure: 'Figure', path: Union[str, Path]) -> None:
+    """Write a picture, whole or not at all, under the very name that is given."""
     with whole_file(path) as part:
         # told, because to a name without a suffix matplotlib would add one
         figure.savefig(part, dpi=120, format=part.suffix[1:] or 'png')

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 from ebv_mm.basis import capacity, closed_forms
+from ebv_mm.basis.plot import save_figure
 from ebv_mm.basis.solvers import soft_maximum, tight_frame
 from ebv_mm.basis.watch import Watch
 from ebv_mm.basis.whole_file import whole_file
@@ -162,8 +163,7 @@ def draw(rows: Dict[Tuple[float, int], Dict[str, float]], picture: Path, max_cla
     panels[0].set_ylabel('N, number of classes')
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, loc='outside lower center', ncols=4)
-    with whole_file(picture) as part:
-        figure.savefig(part, dpi=120)
+    save_figure(figure, picture)
 
 
 if __name__ == '__main__':
