@@ -32,6 +32,6 @@ setup(
     license='Apache-2.0',
     python_requires='>=3.8',
     packages=find_packages(include=['ebv_mm', 'ebv_mm.*']),
-    install_requires=['mmengine>=0.10,<1', 'numpy', 'safetensors'],
+    install_requires=['mmengine>=0.10,<1', 'numpy', 'rich', 'safetensors'],
     extras_require=extras,
 )

@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
-from ebv_mm.basis.plot import save_figure
+from ebv_mm.output import save_figure
 
 Step = Callable[[], torch.Tensor]  # does the work and returns the loss
 WIDTHS = {'case': 28, 'N': 9, 'd': 5, 'batch': 5, 'baseline': 12, 'ours': 11, 'faster': 7, 'baseline MB': 11,

@@ -24,7 +24,7 @@ from studies import CLASSES, LONG_TAILS, REPO, STUDIES, TEST, Run, resolve, runs
 from study_report import report
 
 from ebv_mm.basis import size_in_name
-from ebv_mm.basis.files import basis_paths
+from ebv_mm.config_bases import basis_paths
 from ebv_mm.trainings import stop
 
 INTERRUPTED = 130  # the exit code of Ctrl-C

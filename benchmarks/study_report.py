@@ -8,7 +8,7 @@ from histories import History
 from matplotlib.figure import Figure
 from studies import LABELS, LONG_TAILS, STUDIES, SWEEP_FC, SWEEPS, TOP1, Run, Study, runs_of
 
-from ebv_mm.basis.plot import save_figure
+from ebv_mm.output import save_figure
 
 # The usual thirds of the long tail; CIFAR-10's classes are sorted by their number of images.
 THIRDS = {'many images (classes 0-2)': slice(0, 3), 'some (3-6)': slice(3, 7), 'few (7-9)': slice(7, 10)}

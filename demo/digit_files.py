@@ -17,7 +17,7 @@ import numpy as np
 from digits import CLASSES, Digits, make_scene, semantic_labels, split_digits, tight_box
 from pycocotools import mask as coco_mask
 
-from ebv_mm.basis.whole_file import umask
+from ebv_mm.output.files import umask
 
 NUM_SCENES = {'train': 600, 'test': 100}
 # Scene i of a split is drawn by its own generator, seeded with (SEEDS[split], i).

@@ -24,7 +24,7 @@ from rich.table import Table
 from training import DemoError, Result, Training, train_all
 
 from ebv_mm import load_basis
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.output import whole_file
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = Path('demo/configs')

@@ -14,7 +14,7 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.output import whole_file
 from ebv_mm.trainings import read_scalars, stop
 
 POLL_SECONDS = 0.5

@@ -14,8 +14,8 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from .basis import size_in_name
-from .basis.files import basis_paths
 from .basis.make import tool_command
+from .config_bases import basis_paths
 from .layers import EBVConv2d, EBVLinear
 
 # Only mmpretrain's own tools set these, but its loaders are meant to run with them.

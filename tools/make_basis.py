@@ -7,7 +7,6 @@ python tools/make_basis.py --import theirs.pth --out data/ebv/1000x100.safetenso
 """
 
 import argparse
-import signal
 import sys
 import time
 from pathlib import Path
@@ -26,13 +25,13 @@ from ebv_mm.basis import (
     save_basis,
     size_in_name,
 )
-from ebv_mm.basis.files import basis_paths, check_name, check_writable
+from ebv_mm.basis.files import check_name
 from ebv_mm.basis.make import SOLVERS, check_alpha, check_size, reaches
 from ebv_mm.basis.measure import mean_deviation, to_degrees
+from ebv_mm.config_bases import basis_paths
+from ebv_mm.output import Progress, StopOnInterrupt, check_writable, print_table
 
 INTERRUPTED = 130
-# in a log file; on a terminal one line is kept up to date
-SECONDS_BETWEEN_LINES = 20.0
 # above this many multiplications the mean deviation is estimated from a sample of the rows
 EXACT_WORK = 2e12
 
@@ -146,7 +145,13 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
         print(f'{error}\nmaking the best that can be had', file=sys.stderr)
         alpha = None
     start = time.monotonic()
-    with StopOnInterrupt() as stop:
+    with StopOnInterrupt() as stop, Progress() as progress:
+
+        def report(elapsed: float, coherence: float) -> bool:
+            state = f'max |cos| {coherence:.5f}, min angle {to_degrees(coherence):.3f}'
+            progress.show(f'{num_classes} x {dim}', state=state)
+            return stop.asked
+
         if args.sparse:
             basis = closed_form_basis(num_classes, dim, method=args.method, seed=args.seed or 0, rotate=False)
         else:
@@ -158,7 +163,7 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
                 seed=args.seed or 0,
                 time_limit=args.time_limit,
                 device=args.device,
-                progress=stop.report,
+                progress=report,
                 structured=False,
             )
     seconds = time.monotonic() - start
@@ -245,41 +250,10 @@ def finish(basis: Basis, out: Path, seconds: Optional[float], args: argparse.Nam
 
 
 def draw(basis: Basis, picture: str) -> None:
-    from ebv_mm.basis.plot import plot_angles
+    from ebv_mm.analysis.angles import plot_angles
 
     plot_angles(basis, picture)
     print(f'wrote {picture}')
-
-
-class StopOnInterrupt:
-    """Within this context Ctrl-C asks the solver to end with what it has; a second one ends the program."""
-
-    def __enter__(self) -> 'StopOnInterrupt':
-        self.asked = False
-        self.open_line = False
-        self.last_line = -SECONDS_BETWEEN_LINES
-        self.previous = signal.signal(signal.SIGINT, self.on_interrupt)
-        return self
-
-    def on_interrupt(self, *_) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def report(self, elapsed: float, coherence: float) -> bool:
-        line = f'{elapsed:7.1f} s   max |cos| {coherence:.5f}   min angle {to_degrees(coherence):.3f}'
-        if sys.stderr.isatty():
-            self.open_line = True
-            print(f'\r{line} ', end='', file=sys.stderr, flush=True)
-        elif elapsed - self.last_line >= SECONDS_BETWEEN_LINES:
-            self.last_line = elapsed
-            print(line, file=sys.stderr, flush=True)
-        return self.asked
-
-    def __exit__(self, *_) -> None:
-        signal.signal(signal.SIGINT, self.previous)
-        if self.open_line:
-            print(file=sys.stderr)
 
 
 def description(basis: Basis, seconds: Optional[float]) -> Dict[str, str]:
@@ -318,13 +292,6 @@ def print_list(num_classes: int, dim: int) -> int:
     print(f'{num_classes} vectors in R^{dim}: no largest |cosine| below {bound:.6f}, {to_degrees(bound):.3f} degrees')
     print_table(rows)
     return 0
-
-
-def print_table(rows: List[Dict[str, str]]) -> None:
-    names = list(rows[0])
-    widths = {name: max(len(name), *(len(row.get(name, '')) for row in rows)) for name in names}
-    for row in [dict(zip(names, names)), *rows]:
-        print('  '.join(row.get(name, '').rjust(widths[name]) for name in names).rstrip())
 
 
 if __name__ == '__main__':

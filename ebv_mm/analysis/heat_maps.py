@@ -1,11 +1,11 @@
-"""The paper's figures: similarity of all pairs of layers as heat maps side by side. Needs matplotlib."""
+"""The paper's figures: similarity of all pairs of layers as heat maps side by side."""
 
 from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+
+from ..output import new_figure, save_figure
 
 INK, UNDEFINED = '#222222', '#bbbbbb'
 
@@ -20,7 +20,7 @@ class HeatMap(NamedTuple):
 
 def draw_heat_maps(maps: Sequence[HeatMap], path: Union[str, Path], caption: str = '') -> None:
     """Draw similarities between 0 (dark) and 1 (bright) on one scale; undefined ones are grey."""
-    figure = Figure(figsize=(4.3 * len(maps) + 0.9, 4.6), layout='constrained')
+    figure = new_figure(4.3 * len(maps) + 0.9, 4.6)
     figure.get_layout_engine().set(wspace=0.06)
     axes = figure.subplots(1, len(maps), squeeze=False)[0]
     for axis, (values, rows, columns) in zip(axes, maps):
@@ -42,11 +42,11 @@ def draw_heat_maps(maps: Sequence[HeatMap], path: Union[str, Path], caption: str
         axis.set_xlabel(f'layer of {columns}')
         axis.set_ylabel(f'layer of {rows}')
         for ticks in (axis.xaxis, axis.yaxis):
-            ticks.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+            ticks.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axis.tick_params(length=2, colors=INK)
         axis.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=list(axes), label='CKA', shrink=0.8, pad=0.015)
     bar.outline.set_visible(False)
     if caption:
         figure.supxlabel(caption, fontsize=8, color='#666666')
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, dpi=150)

@@ -1,17 +1,15 @@
 """Basis files: .safetensors with one tensor, ``basis``, and its description as metadata."""
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import Optional, Sequence, Tuple, Union
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from ..output import whole_file
 from .basis import Basis, BasisError
 from .make import make_command
-from .whole_file import whole_file
 
 FORMAT_VERSION = '1'
 TENSOR_NAME = 'basis'
@@ -30,36 +28,6 @@ def check_name(path: Union[str, Path], shape: Sequence[int]) -> None:
         raise BasisError(
             f'basis {str(path)!r} is named {named[0]}x{named[1]}, but its matrix has the shape {tuple(shape)}; '
             f'call it {"x".join(map(str, shape))}{Path(path).suffix}, or make one of the size in the name'
-        )
-
-
-def basis_paths(config: object) -> List[str]:
-    """The basis files that a config, nested dicts and lists, names: each string under a key ``basis``, once."""
-    if isinstance(config, dict):
-        own = [config['basis']] if isinstance(config.get('basis'), str) else []
-        nested = [path for value in config.values() for path in basis_paths(value)]
-    elif isinstance(config, (list, tuple)):
-        own, nested = [], [path for value in config for path in basis_paths(value)]
-    else:
-        return []
-    return list(dict.fromkeys(own + nested))
-
-
-def check_writable(path: Union[str, Path], size: int = 0) -> None:
-    """Raise OSError, with the remedy, unless a file of so many bytes can be written: better told before the work."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise OSError(f'{str(path)!r} cannot be written ({error}); choose another place for it') from error
-    if path.is_dir():
-        raise OSError(f'{str(path)!r} is a folder; give the name of a file')
-    free = shutil.disk_usage(path.parent).free
-    if free < size:
-        raise OSError(
-            f'{str(path)!r} needs {size} bytes, but the disk has {free} left; make room or choose another place'
         )
 
 

@@ -10,6 +10,7 @@ from typing import Iterable, List, Optional, Tuple, Union
 import torch
 from torch import Tensor
 
+from ..devices import check_device
 from .basis import RECIPE_VERSION, Basis, BasisError, StructuredBasis
 from .bounds import best_bound, smallest_dim, welch_bound
 from .constructions import Offer, closed_forms, materialise
@@ -270,17 +271,6 @@ def check_size(num_classes: int, dim: int) -> None:
 def check_seed(seed: int) -> None:
     if not -(2**63) <= seed < 2**63:
         raise ValueError(f'seed = {seed}, but a seed has 64 bits, -2**63 to 2**63 - 1; give one of these')
-
-
-def check_device(device: Union[None, str, torch.device]) -> None:
-    """Raise ValueError unless torch can compute there."""
-    try:
-        torch.zeros(1, device=device or 'cpu').item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f'device = {str(device)!r} cannot be used here ({reason}); give cpu, or a GPU that torch sees, as cuda:0'
-        ) from error
 
 
 def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:

@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import save_file
 
 from ebv_mm.basis import BasisError, coherence, import_basis, load_basis, make_basis, save_basis, size_in_name
-from ebv_mm.basis.files import check_writable
 
 
 @pytest.fixture
@@ -54,17 +53,6 @@ def test_what_could_not_be_loaded_is_not_saved(basis, tmp_path):
     with pytest.raises(BasisError, match='is named 14x8'):
         save_basis(basis, tmp_path / 'new' / '14x8.safetensors')
     assert not os.listdir(tmp_path)
-
-
-def test_check_writable(tmp_path):
-    check_writable(tmp_path / 'new' / 'file', 100)
-    with pytest.raises(OSError, match='left'):
-        check_writable(tmp_path / 'file', 1 << 60)
-    with pytest.raises(OSError, match='folder'):
-        check_writable(tmp_path / 'new')
-    (tmp_path / 'plain').write_text('')
-    with pytest.raises(OSError, match='cannot be written'):
-        check_writable(tmp_path / 'plain' / 'file')
 
 
 def test_names():

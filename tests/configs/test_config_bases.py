@@ -8,7 +8,7 @@ from experiments import REPO, load
 from mmengine.registry import MODELS, DefaultScope
 
 from ebv_mm.basis import size_in_name
-from ebv_mm.basis.files import basis_paths
+from ebv_mm.config_bases import basis_paths
 from ebv_mm.layers import EBVConv2d, EBVLinear
 
 

@@ -13,7 +13,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from ebv_mm.basis import closed_form_basis, save_basis, size_in_name
-from ebv_mm.basis.files import basis_paths
+from ebv_mm.config_bases import basis_paths
 from ebv_mm.layers import EBVConv2d, EBVLinear
 
 # What exists at one length only.

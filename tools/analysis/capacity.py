@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 from ebv_mm.basis import capacity, closed_forms
-from ebv_mm.basis.plot import save_figure
 from ebv_mm.basis.solvers import soft_maximum, tight_frame
 from ebv_mm.basis.watch import Watch
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.output import save_figure, whole_file
 
 FIELDS = ['alpha', 'dim', 'solver', 'closed', 'bound']
 TOLERANCE = 1e-6

@@ -23,10 +23,9 @@ from torch import nn
 from ebv_mm.analysis.cka import MIN_BATCH, MinibatchCKA
 from ebv_mm.analysis.features import choose_layers, layer_grams
 from ebv_mm.analysis.heat_maps import HeatMap, draw_heat_maps
-from ebv_mm.basis.files import check_writable
-from ebv_mm.basis.make import check_device
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.devices import check_device
 from ebv_mm.launch import load_config
+from ebv_mm.output import check_writable, whole_file
 
 INTERRUPTED = 130
 HOST = 'mmpretrain'
@@ -218,8 +217,7 @@ def save(similarity: MinibatchCKA, networks: List[Network], folder: Path, args: 
     with whole_file(folder / 'cka.npz') as part:
         np.savez(part, **numbers)
     caption = f'{similarity.batches * args.batch_size} images in batches of {args.batch_size}'
-    with whole_file(folder / 'cka.png') as part:
-        draw_heat_maps(maps, part, caption)
+    draw_heat_maps(maps, folder / 'cka.png', caption)
     print_summary(maps)
     print(f'wrote {folder / "cka.npz"} and {folder / "cka.png"}')
 

@@ -1,16 +1,13 @@
-"""A picture of a basis: how its angles are distributed. The only place here that needs matplotlib."""
+"""A picture of a basis: how its angles are distributed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
 import torch
 
-from .basis import Basis
-from .measure import to_degrees
-from .whole_file import whole_file
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..basis import Basis
+from ..basis.measure import to_degrees
+from ..output import new_figure, save_figure
 
 SAMPLE = 4000
 INK, BAR, BOUND = '#222222', '#4c78a8', '#d1495b'
@@ -21,10 +18,6 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
 
     Of more than 4000 vectors a sample of that many, drawn with a fixed seed, is shown.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('a plot needs matplotlib; install it with: pip install matplotlib') from error
     rows = torch.randperm(basis.num_classes, generator=torch.Generator().manual_seed(0))[:SAMPLE]
     vectors = basis.vectors[rows].double()
     cosines = (vectors @ vectors.T)[torch.triu(torch.ones(len(rows), len(rows), dtype=torch.bool), 1)]
@@ -39,7 +32,7 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
     counts = torch.histc(angles, count, low, high)
     width = (high - low) / count
 
-    figure = Figure(figsize=(8, 4.2), layout='constrained')
+    figure = new_figure(8, 4.2)
     axes = figure.add_subplot()
     axes.bar(low + width * (torch.arange(count) + 0.5), counts / max(len(angles), 1) * 100, width, color=BAR)
     axes.axvline(smallest, color=INK, linewidth=1.2, label=f'smallest: {smallest:.3f}°')
@@ -54,10 +47,3 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
     axes.spines[['top', 'right']].set_visible(False)
     axes.legend(frameon=False, loc='upper center', bbox_to_anchor=(0.5, -0.16), ncols=2)
     save_figure(figure, path)
-
-
-def save_figure(figure: 'Figure', path: Union[str, Path]) -> None:
-    """Write a picture, whole or not at all, under the very name that is given."""
-    with whole_file(path) as part:
-        # told, because to a name without a suffix matplotlib would add one
-        figure.savefig(part, dpi=120, format=part.suffix[1:] or 'png')

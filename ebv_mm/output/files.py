@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,3 +32,21 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check_writable(path: Union[str, Path], size: int = 0) -> None:
+    """Raise OSError, with the remedy, unless a file of so many bytes can be written: better told before the work."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(f'{str(path)!r} cannot be written ({error}); choose another place for it') from error
+    if path.is_dir():
+        raise OSError(f'{str(path)!r} is a folder; give the name of a file')
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise OSError(
+            f'{str(path)!r} needs {size} bytes, but the disk has {free} left; make room or choose another place'
+        )

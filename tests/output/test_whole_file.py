@@ -5,9 +5,7 @@ import stat
 
 import pytest
 
-from ebv_mm.basis import make_basis
-from ebv_mm.basis.plot import plot_angles
-from ebv_mm.basis.whole_file import whole_file
+from ebv_mm.output import check_writable, whole_file
 
 
 @pytest.mark.parametrize('mask, mode', [(0o022, 0o644), (0o077, 0o600)])
@@ -35,9 +33,12 @@ def test_an_error_or_an_interruption_leaves_what_was_there(tmp_path, end):
     assert path.read_text() == 'before' and os.listdir(tmp_path) == ['table.csv']
 
 
-def test_a_picture_has_the_very_name_that_was_given(tmp_path):
-    basis = make_basis(5, 5)
-    for name, start in (('angles', b'\x89PNG'), ('angles.svg', b'<?xml')):
-        plot_angles(basis, tmp_path / name)
-        assert (tmp_path / name).read_bytes().startswith(start)
-    assert sorted(os.listdir(tmp_path)) == ['angles', 'angles.svg']
+def test_check_writable(tmp_path):
+    check_writable(tmp_path / 'new' / 'file', 100)
+    with pytest.raises(OSError, match='left'):
+        check_writable(tmp_path / 'file', 1 << 60)
+    with pytest.raises(OSError, match='folder'):
+        check_writable(tmp_path / 'new')
+    (tmp_path / 'plain').write_text('')
+    with pytest.raises(OSError, match='cannot be written'):
+        check_writable(tmp_path / 'plain' / 'file')
