@@ -2,6 +2,8 @@ import os
 
 # On some CPUs torch's bfloat16 kernels die with an illegal instruction unless this is set before torch is imported.
 os.environ.setdefault('ONEDNN_MAX_CPU_ISA', 'AVX512_CORE')
+# What is printed is compared, and some shells ask for colours everywhere.
+os.environ.pop('FORCE_COLOR', None)
 
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import torch
 from ebv_mm import make_basis, save_basis
 
 REPO = Path(__file__).parent.parent
+# Small problems are quicker on one thread, by far so on a machine with other jobs.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

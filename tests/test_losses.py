@@ -29,10 +29,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(products_module.DenseProducts, 'cpu_entries', 200)
     monkeypatch.setattr(products_module.Products, 'cpu_rows', 4)
     monkeypatch.setattr(products_module.Products, 'cpu_entries', 600)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # blocks so small are not worth more
-    yield
-    torch.set_num_threads(threads)
 
 
 def dense_logits(v, basis, tau):

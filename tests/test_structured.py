@@ -30,14 +30,6 @@ ALL = pytest.mark.parametrize('num_classes, dim, method', SIZES)
 KERDOCK = dict(num_classes=100, dim=16, method='kerdock', structured=True)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @ALL
 @pytest.mark.parametrize('rotate', [True, False])
 def test_vectors_are_those_of_the_dense_basis_bit_by_bit(num_classes, dim, method, rotate):

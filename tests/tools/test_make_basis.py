@@ -16,15 +16,6 @@ from ebv_mm.basis import Basis, closed_form_basis, closed_forms, load_basis, mak
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
 
-@pytest.fixture(autouse=True, scope='module')
-def _one_thread():
-    """Small problems are quicker so, by far on a machine with other jobs."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope='module')
 def tool():
     spec = importlib.util.spec_from_file_location('make_basis_tool', TOOL)
