@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Callable, Dict, Tuple, Union
 import torch
 from torch import Tensor
 
+from ..regular_files import check_is_file
 from .basis import Basis, BasisError
 from .pickled_tensors import StorageRef, read_pickle, tensors
-from .regular_file import check_is_file
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 REMEDY = 'save the (N, d) matrix alone'

@@ -1,4 +1,4 @@
-"""What is wrong with a path, in a sentence."""
+"""What is wrong with a path to read from or to write to, in a sentence."""
 
 import os
 import stat
@@ -29,6 +29,9 @@ def check_may_become_file(path: Union[str, Path]) -> None:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return
+    except (OSError, ValueError) as error:  # a name too long, a file where a folder should be, a link to itself, a NUL
+        reason = getattr(error, 'strerror', None) or error
+        raise OSError(f'{str(path)!r} cannot be written ({reason}); give another name') from error
     if not stat.S_ISREG(mode):
         raise OSError(f'{str(path)!r} is {kind(mode)}; give the name of a file')
 
