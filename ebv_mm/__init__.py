@@ -1,7 +1,7 @@
 """Equiangular Basis Vectors for OpenMMLab: importing this registers every name, and imports no host library."""
 
 from . import lazy
-from .basis import Basis, load_basis, make_basis, save_basis
+from .basis import Basis, DenseBasis, load_basis, make_basis, save_basis
 from .folding import fold
 from .layers import EBVConv2d, EBVLinear
 from .losses import basis_cross_entropy, basis_topk
@@ -11,6 +11,7 @@ __version__ = '0.1.0'
 # Without the lazy names: `from ebv_mm import *` must not import the hosts either.
 __all__ = [
     'Basis',
+    'DenseBasis',
     'EBVConv2d',
     'EBVLinear',
     'basis_cross_entropy',

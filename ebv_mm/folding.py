@@ -6,7 +6,8 @@ from typing import Dict
 import torch
 from torch import Tensor, nn
 
-from .layers import EBVConv2d, EBVLinear, autocast_off, inverse_norm, working_dtype
+from .layers import EBVConv2d, EBVLinear, inverse_norm
+from .precision import autocast_off, working_dtype
 
 
 def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
@@ -63,8 +64,7 @@ class FoldedConv2d(_KeepsNorm, nn.Conv2d):
 
 @torch.no_grad()
 def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
-    if layer.missing is not None:
-        raise FileNotFoundError(layer.missing)
+    layer.check_basis()
     matrix = layer.vectors.double()
     if keep_norm:
         matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])

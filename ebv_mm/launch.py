@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 from copy import deepcopy
 from pathlib import Path
 from typing import Callable, Sequence
@@ -13,8 +12,7 @@ from mmengine.evaluator import DumpResults
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from .basis import size_in_name
-from .basis.make import tool_command
+from .basis import config_command, size_in_name
 from .config_bases import basis_paths
 from .layers import EBVConv2d, EBVLinear
 
@@ -81,7 +79,7 @@ def check_bases(cfg: Config, config_file: str) -> None:
     if missing and not cfg.get('resume') and not cfg.get('load_from'):
         raise SystemExit(
             f'the config needs {", ".join(missing)}, which does not exist; '
-            f'make it with: {tool_command()} {shlex.quote(config_file)}'
+            f'make it with: {config_command(config_file)}'
         )
     unsized = [path for path in missing if size_in_name(path) is None]
     if unsized and cfg.launcher != 'none':

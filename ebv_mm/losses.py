@@ -11,7 +11,8 @@ from torch import Tensor
 
 from .basis import Basis, DenseProducts, Products
 from .basis.products import Scratch
-from .layers import autocast_off, check_tau, scaled_direction, working_dtype
+from .layers import check_tau, scaled_direction
+from .precision import autocast_off, working_dtype
 
 AnyBasis = Union[Basis, Products, Tensor]
 Target = Union[Tensor, Tuple[Tensor, Tensor]]
@@ -103,7 +104,7 @@ def _topk(z: Tensor, k: int, products: Products, scratch: Scratch) -> Tuple[Tens
     best, classes = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.int64, device=z.device)
     softmax = _OnlineSoftmax(z)
     for start, stop in products.class_blocks(len(z)):
-        logits = products.cosines(z, start, stop, scratch)
+        logits = products.inner(z, start, stop, scratch)
         values, places = logits.topk(min(k, stop - start), 1)
         values, places = torch.cat([best, values], 1), torch.cat([classes, places + start], 1)
         best, order = values.topk(min(k, values.shape[1]), 1)
@@ -200,7 +201,7 @@ def _loss_of_rows(
         if needs_gradient:
             wanted += target.smooth[:, None] * everyone
     for start, stop in products.class_blocks(len(z)):
-        logits = products.cosines(z, start, stop, scratch)
+        logits = products.inner(z, start, stop, scratch)
         places = target.classes - start
         values = logits.gather(1, places.clamp(0, stop - start - 1))
         picked += torch.where((places >= 0) & (places < stop - start), values * target.shares, 0).sum(1)

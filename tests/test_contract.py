@@ -199,7 +199,7 @@ def test_a_checkpoint_brings_the_basis_where_the_file_is_missing(case, basis, tm
     expected = case.run(module)[1]
 
     bare = case.build(str(tmp_path / name)).eval()
-    with pytest.raises(FileNotFoundError, match=r'make it with: python \S*tools/make_basis.py --num-classes \d+ --dim'):
+    with pytest.raises(FileNotFoundError, match=r'make it with: python -m ebv_mm.basis --num-classes \d+ --dim'):
         case.run(bare)
     parameters = list(bare.parameters())
     bare.load_state_dict(round_trip(module))
@@ -222,7 +222,7 @@ def test_a_checkpoint_of_another_size_is_a_mismatch_as_in_the_plain_head(case, b
 
 @ALL
 def test_too_few_vectors(case, basis_file):
-    with pytest.raises(ValueError, match=rf'has 3 vectors, but the layer needs {case.rows}.*make_basis.py'):
+    with pytest.raises(ValueError, match=rf'has 3 vectors, but the layer needs {case.rows}.*ebv_mm.basis'):
         case.build(basis_file(3, 9))
 
 

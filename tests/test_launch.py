@@ -109,9 +109,9 @@ def test_a_checkpoint_may_be_an_address(tmp_path):
 @pytest.mark.parametrize('settings', [dict(resume=True), dict(load_from='x.pth')])
 def test_a_missing_basis_stops_training_from_scratch_only(settings):
     head = dict(fc_cls=dict(basis='gone.safetensors'))
-    with pytest.raises(SystemExit, match='gone.safetensors, which does not exist; .*make_basis.py mine.py'):
+    with pytest.raises(SystemExit, match='gone.safetensors, which does not exist; .*ebv_mm.basis mine.py'):
         check_bases(Config(dict(model=dict(heads=[head]))), 'mine.py')
-    with pytest.raises(SystemExit, match="make_basis.py 'my folder/mine.py'$"):
+    with pytest.raises(SystemExit, match="ebv_mm.basis 'my folder/mine.py'$"):
         check_bases(Config(dict(model=dict(heads=[head]))), 'my folder/mine.py')
     model = dict(heads=[head])
     check_bases(Config(dict(model=model, launcher='none', **settings)), 'mine.py')

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ebv_mm import Basis, basis_cross_entropy, basis_topk, make_basis
+from ebv_mm import DenseBasis, basis_cross_entropy, basis_topk, make_basis
 from ebv_mm.basis import products as products_module
 
 BASES = {
-    'dense': lambda: Basis(functional.normalize(torch.randn(300, 20, dtype=torch.float64), dim=1)),
+    'dense': lambda: DenseBasis(functional.normalize(torch.randn(300, 20, dtype=torch.float64), dim=1)),
     'orthonormal': lambda: make_basis(7, 9),
     'unit vectors': lambda: make_basis(7, 9, structured=True),
     'kerdock': lambda: make_basis(270, 16 * 4, method='kerdock', structured=True, rotate=False),
-    'kerdock, turned': lambda: make_basis(270, 16 * 4, method='kerdock', seed=5),
+    'kerdock, turned': lambda: make_basis(270, 16 * 4, method='kerdock', seed=5, structured=True),
     'all of kerdock': lambda: make_basis(144, 16, method='kerdock', structured=True),
     'gold': lambda: make_basis(700, 33, method='gold', structured=True),
     'transversal': lambda: make_basis(1000, 100, method='transversal', structured=True),

@@ -1,9 +1,7 @@
-"""What a basis is: N unit vectors in R^d, and where they came from."""
+"""What a basis is: N unit vectors in R^d that can be multiplied with."""
 
-import json
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Callable, Optional
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -14,49 +12,64 @@ from .products import DenseProducts, Products
 
 UNIT_TOLERANCE = 1e-3
 SPARE_BITS = 4
-RECIPE_VERSION = 1
 
 
 class BasisError(ValueError):
     """A set of vectors that cannot serve as a basis; the message says why and what to do."""
 
 
-@dataclass(frozen=True, eq=False)
 class Basis:
-    r"""N fixed unit vectors, the rows :math:`w_k` of an N x d matrix.
+    r"""N fixed unit vectors, the rows :math:`w_k` of an N x d matrix, and where they came from.
 
-    The entries are rounded to 20 significant bits, a relative change of at most 5e-7, for two reasons.
-    Averaging the buffer over up to 16 ranks, as ``SyncBuffersHook`` does, is then exact (n x and n x / n need no
-    rounding; GPUs multiply by 1 / n, which needs none for 2, 4, 8 and 16), so a basis stays bit-identical in training.
-    And a closed form computed in float64 gives the same bits on machines whose linear algebra differs in the last
-    digits.
+    The interface of its two kinds: :class:`DenseBasis` holds the matrix, :class:`~.structured.StructuredBasis` the
+    kilobytes that it is made of. Both are never changed once they are made.
 
     Args:
-        vectors: (N, d) matrix of unit rows, float32 or float64. Not modified.
+        products: Inner products with the vectors, blockwise.
         method: How it was made.
         seed: The seed it was made with, None if it does not depend on one.
         source: What error messages call it.
         known_coherence: The coherence, where a theorem or a measurement has told it; None to measure it when asked.
     """
 
-    vectors: Tensor
-    method: str = 'given'
-    seed: Optional[int] = None
-    source: str = field(default='basis', repr=False)
-    known_coherence: Optional[float] = field(default=None, repr=False)
+    def __init__(
+        self,
+        products: Products,
+        method: str,
+        seed: Optional[int],
+        source: str,
+        known_coherence: Optional[float],
+    ) -> None:
+        self.products = products
+        self.method = method
+        self.seed = seed
+        self.source = source
+        self.known_coherence = known_coherence
 
-    def __post_init__(self) -> None:
-        check_vectors(self.vectors, self.source)
-        rounded = round_significant(self.vectors.detach().to('cpu', torch.float32, copy=True).contiguous())
-        object.__setattr__(self, 'vectors', rounded)
+    @property
+    def vectors(self) -> Tensor:
+        """The matrix (N, d), float32."""
+        raise NotImplementedError
+
+    def first(self, num_classes: int) -> 'Basis':
+        """The first ``num_classes`` vectors."""
+        if not 1 <= num_classes <= self.num_classes:
+            raise BasisError(
+                f'{self.source} has {self.num_classes} vectors, not {num_classes}; ask for 1 to {self.num_classes}, or '
+                'make more'
+            )
+        return self if num_classes == self.num_classes else self._first(num_classes)
+
+    def _first(self, num_classes: int) -> 'Basis':
+        raise NotImplementedError
 
     @property
     def num_classes(self) -> int:
-        return self.vectors.shape[0]
+        return self.products.num_classes
 
     @property
     def dim(self) -> int:
-        return self.vectors.shape[1]
+        return self.products.dim
 
     @cached_property
     def coherence(self) -> float:
@@ -78,82 +91,44 @@ class Basis:
         """Mean over all pairs of |angle - 90|, in degrees."""
         return mean_deviation(self.vectors)
 
-    @property
-    def products(self) -> Products:
-        """Inner products with the vectors, blockwise."""
-        return DenseProducts(self.vectors)
+    def __repr__(self) -> str:
+        size = f'num_classes={self.num_classes}, dim={self.dim}'
+        return f'{type(self).__name__}({size}, method={self.method!r}, seed={self.seed})'
 
 
-class StructuredBasis(Basis):
-    """A basis that is computed with, and stored, as its structure; ``vectors`` makes the matrix when it is asked for.
+class DenseBasis(Basis):
+    """A basis that is a matrix.
+
+    The entries are rounded to 20 significant bits, a relative change of at most 5e-7, for two reasons.
+    Averaging the buffer over up to 16 ranks, as ``SyncBuffersHook`` does, is then exact (n x and n x / n need no
+    rounding; GPUs multiply by 1 / n, which needs none for 2, 4, 8 and 16), so a basis stays bit-identical in training.
+    And a closed form computed in float64 gives the same bits on machines whose linear algebra differs in the last
+    digits.
 
     Args:
-        products: The structure.
-        materialise: Makes the first n vectors, (n, d).
-        made_of: (num_classes, dim, method) of the call that made it. (It may be the first N of more vectors.)
-        seed: Of the rotation; None for the natural coordinates of the closed form.
-        known_coherence: By theorem.
+        vectors: (N, d) matrix of unit rows, float32 or float64. Not modified.
+        method, seed, source, known_coherence: As in :class:`Basis`.
     """
 
     def __init__(
         self,
-        products: Products,
-        materialise: Callable[[int], Tensor],
-        made_of: tuple,
-        seed: Optional[int],
-        known_coherence: float,
+        vectors: Tensor,
+        method: str = 'given',
+        seed: Optional[int] = None,
+        source: str = 'basis',
+        known_coherence: Optional[float] = None,
     ) -> None:
-        for name, value in dict(
-            products=products, materialise=materialise, made_of=made_of, method=made_of[2], seed=seed, source='basis',
-            known_coherence=known_coherence,
-        ).items():  # fmt: skip
-            self.__dict__[name] = value  # the dataclass is frozen
-
-    products: Products = None
+        check_vectors(vectors, source)
+        rounded = round_significant(vectors.detach().to('cpu', torch.float32, copy=True).contiguous())
+        super().__init__(DenseProducts(rounded), method, seed, source, known_coherence)
 
     @property
-    def num_classes(self) -> int:
-        return self.products.num_classes
-
-    @property
-    def dim(self) -> int:
-        return self.products.dim
-
-    @cached_property
     def vectors(self) -> Tensor:
-        return round_significant(self.materialise(self.num_classes))
+        return self.products.vectors
 
-    def first(self, num_classes: int) -> 'StructuredBasis':
-        """The first ``num_classes`` vectors."""
-        if not 1 <= num_classes <= self.num_classes:
-            raise BasisError(f'{self} has no {num_classes} vectors; ask for 1 to {self.num_classes}, or make more')
-        products = self.products.first(num_classes)
-        return StructuredBasis(products, self.materialise, self.made_of, self.seed, self.known_coherence)
-
-    @cached_property
-    def recipe(self) -> str:
-        """All that is needed to make it again, and a digest to tell that it is the same, as json."""
-        num_classes, dim, method = self.made_of
-        return json.dumps(
-            dict(
-                num_classes=num_classes,
-                dim=dim,
-                method=method,
-                seed=self.seed,
-                first=self.num_classes,
-                sha256=self.products.digest(),
-                version=RECIPE_VERSION,
-            )
-        )
-
-    def __reduce__(self) -> tuple:
-        """Pickled, and copied, as the recipe."""
-        from .make import from_recipe  # which imports this module
-
-        return from_recipe, (self.recipe,)
-
-    def __repr__(self) -> str:
-        return f'StructuredBasis(num_classes={self.num_classes}, dim={self.dim}, method={self.method!r})'
+    def _first(self, num_classes: int) -> 'DenseBasis':
+        # fewer vectors may have a smaller coherence: it is measured when asked for
+        return DenseBasis(self.vectors[:num_classes], self.method, self.seed, self.source)
 
 
 def round_significant(vectors: Tensor) -> Tensor:
@@ -163,7 +138,7 @@ def round_significant(vectors: Tensor) -> Tensor:
     return vectors
 
 
-def check_vectors(vectors: Tensor, source: str = 'basis') -> None:
+def check_vectors(vectors: Tensor, source: str = 'basis', tolerance: float = UNIT_TOLERANCE) -> None:
     """Raise :class:`BasisError` unless ``vectors`` is a matrix of finite unit rows."""
     if vectors.ndim != 2 or 0 in vectors.shape:
         raise BasisError(
@@ -180,7 +155,7 @@ def check_vectors(vectors: Tensor, source: str = 'basis') -> None:
         raise BasisError(f'{source} holds NaN or infinity in row {row}, but all entries must be finite; make it anew')
     norms = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
     error, row = (norms - 1).abs().max(0)
-    if error > UNIT_TOLERANCE:
+    if error > tolerance:
         raise BasisError(
             f'{source} has a row of norm {norms[row]:.6g} (row {int(row)}), but every row must have norm 1; '
             'divide each row by its norm'

@@ -2,9 +2,13 @@
 
 import math
 from functools import lru_cache
-from typing import Tuple
+from typing import Optional, Tuple
 
 import numpy as np
+
+from .measure import to_degrees
+
+ALPHA_TOLERANCE = 1e-6
 
 
 def welch_bound(num_classes: int, dim: int) -> float:
@@ -111,3 +115,18 @@ def smallest_dim(num_classes: int, alpha: float) -> int:
         else:
             forbidden = middle
     return allowed
+
+
+def check_alpha(alpha: Optional[float], num_classes: int, dim: int) -> None:
+    """Raise ValueError where no N vectors in R^d have a largest |cosine| of alpha; None asks for nothing."""
+    if alpha is None:
+        return
+    if not (math.isfinite(alpha) and 0 <= alpha < 1):
+        raise ValueError(f'alpha = {alpha!r}, but a largest |cosine| to reach lies in [0, 1); give such a number')
+    bound = best_bound(num_classes, dim)
+    if alpha < bound - ALPHA_TOLERANCE:
+        raise ValueError(
+            f'alpha = {alpha!r} is impossible: no {num_classes} vectors in R^{dim} have a largest |cosine| below '
+            f'{bound:.6f} ({to_degrees(bound):.3f} degrees); ask for at least that, or for dim >= '
+            f'{smallest_dim(num_classes, alpha)}'
+        )

@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .basis import Basis
+from .arguments import whole_number
+from .basis import Basis, DenseBasis
 from .bounds import best_bound
 from .constructions import closed_forms, materialise
 from .measure import to_degrees
 from .solvers import soft_maximum
-from .watch import Report, Watch, as_report
+from .watch import Report, Watch
 
 
 @dataclass(frozen=True)
@@ -48,43 +49,43 @@ def extend_basis(
     seed: int = 0,
     time_limit: Optional[float] = None,
     device: Union[None, str, torch.device] = None,
-    progress: Union[bool, Report] = False,
+    progress: Optional[Report] = None,
 ) -> Extension:
     """Add vectors, leaving the old rows bit-identical and the coherence as low as it can be.
 
     Three ways, the first that works: the next rows of the closed form that the basis is the beginning of; directions
     orthogonal to all old rows; the solver, with the old rows fixed, from the directions that they cover least.
     """
-    if isinstance(n_new, bool) or not isinstance(n_new, int) or n_new < 1:
-        raise ValueError(f'n_new = {n_new!r}, but a basis is extended by a whole number >= 1 of vectors; give one')
+    n_new = whole_number('n_new', n_new)
     total = basis.num_classes + n_new
     offers = closed_forms(total, basis.dim)
     fresh = offers[0].coherence if offers else best_bound(total, basis.dim)
-    new = _continued(basis, total)
+    old = basis.vectors
+    new = _continued(basis, old, total)
     known: Optional[float] = None
     method = f'{basis.method}+{n_new}'
     if new is None:
-        new = _uncovered(basis.vectors, n_new, seed)
-        if n_new > _num_uncovered(basis.vectors):
-            watch = Watch(time_limit, max(basis.coherence, best_bound(total, basis.dim)), as_report(progress))
-            rows = torch.cat([basis.vectors, new]).to(device or 'cpu')
+        new = _uncovered(old, n_new, seed)
+        if n_new > _num_uncovered(old):
+            watch = Watch(time_limit, max(basis.coherence, best_bound(total, basis.dim)), progress)
+            rows = torch.cat([old, new]).to(device or 'cpu')
             new = soft_maximum(rows, fixed=basis.num_classes, watch=watch)[0][basis.num_classes :].cpu()
     else:
         method = basis.method  # so that it can be continued again
         known = max(offer.coherence for offer in offers if offer.method == method)
-    vectors = torch.cat([basis.vectors, new])
-    return Extension(Basis(vectors, method, basis.seed, known_coherence=known), basis.coherence, fresh)
+    vectors = torch.cat([old, new])
+    return Extension(DenseBasis(vectors, method, basis.seed, known_coherence=known), basis.coherence, fresh)
 
 
-def _continued(basis: Basis, total: int) -> Optional[Tensor]:
+def _continued(basis: Basis, old: Tensor, total: int) -> Optional[Tensor]:
     """The next rows of the closed form that begins with this basis; None if there is no such form."""
     for offer in closed_forms(total, basis.dim):
         if offer.method == basis.method:
             frame = offer.build()
             for rotate in (True, False) if basis.seed is not None else (False, True):
                 rows = materialise(frame, total, basis.dim, rotate=rotate, seed=basis.seed or 0)
-                whole = Basis(rows).vectors
-                if torch.equal(whole[: basis.num_classes], basis.vectors):
+                whole = DenseBasis(rows).vectors
+                if torch.equal(whole[: basis.num_classes], old):
                     return whole[basis.num_classes :]
     return None
 

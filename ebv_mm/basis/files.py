@@ -8,8 +8,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ..output import whole_file
-from .basis import Basis, BasisError
-from .make import make_command
+from .basis import Basis, BasisError, DenseBasis
+from .commands import COMMAND, make_command
 
 FORMAT_VERSION = '1'
 TENSOR_NAME = 'basis'
@@ -49,7 +49,7 @@ def save_basis(basis: Basis, path: Union[str, Path]) -> None:
             raise OSError(f'{str(path)!r} cannot be written ({error}); make room or choose another place') from error
 
 
-def load_basis(path: Union[str, Path]) -> Basis:
+def load_basis(path: Union[str, Path]) -> DenseBasis:
     """Read and check a basis file; every defect has its own sentence."""
     source = f'basis {str(path)!r}'
     if not Path(path).is_file():
@@ -61,13 +61,13 @@ def load_basis(path: Union[str, Path]) -> Basis:
             if TENSOR_NAME not in file.keys():
                 raise BasisError(
                     f'{source} holds the tensors {sorted(file.keys())}, but a basis file holds one called '
-                    f'{TENSOR_NAME!r}; write it with tools/make_basis.py'
+                    f'{TENSOR_NAME!r}; write it with: {COMMAND}'
                 )
             vectors = file.get_tensor(TENSOR_NAME)
     except SafetensorError as error:
         raise BasisError(f'{source} is not a readable .safetensors file ({error}); make it anew') from error
     check_name(path, vectors.shape)
-    return Basis(
+    return DenseBasis(
         vectors,
         metadata.get('method', 'given'),
         _number(int, metadata.get('seed')),

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 
 from ..regular_files import check_is_file
-from .basis import Basis, BasisError
+from .basis import BasisError, DenseBasis
 from .pickled_tensors import StorageRef, read_pickle, tensors
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 REMEDY = 'save the (N, d) matrix alone'
 
 
-def import_basis(path: Union[str, Path]) -> Basis:
+def import_basis(path: Union[str, Path]) -> DenseBasis:
     """Read a basis from a torch file (.pt, .pth, the authors' pickles), a pickle or a .npy file.
 
     Only numbers are taken: a pickle that asks for anything but tensors and plain containers is refused, never run.
@@ -44,7 +44,7 @@ def import_basis(path: Union[str, Path]) -> Basis:
     norms = matrix.norm(dim=1, keepdim=True)
     if torch.isfinite(norms).all() and (norms > 0).all():
         matrix /= norms
-    return Basis(matrix, 'imported', None, source)
+    return DenseBasis(matrix, 'imported', None, source)
 
 
 def _read(path: Path) -> Tensor:

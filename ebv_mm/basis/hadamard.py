@@ -10,20 +10,20 @@ from .fields import field, prime_power
 
 
 @lru_cache(maxsize=None)
-def hadamard_recipe(order: int) -> Optional[str]:
+def hadamard_kind(order: int) -> Optional[str]:
     """How :func:`hadamard` makes a matrix of this order; None if it cannot."""
     if order in (1, 2):
         return 'sylvester'
     if order < 1 or order % 4:
         return None
-    if hadamard_recipe(order // 2):
+    if hadamard_kind(order // 2):
         return 'sylvester'
     if prime_power(order - 1):
         return 'paley1'
     if prime_power(order // 2 - 1) and (order // 2 - 1) % 4 == 1:
         return 'paley2'
     for factor in range(4, int(order**0.5) + 1, 4):
-        if order % factor == 0 and hadamard_recipe(factor) and hadamard_recipe(order // factor):
+        if order % factor == 0 and hadamard_kind(factor) and hadamard_kind(order // factor):
             return f'kronecker{factor}'
     return None
 
@@ -35,22 +35,22 @@ def hadamard(order: int) -> Tensor:
     J. J. Sylvester (1867) for doubling and products; R. E. A. C. Paley, On orthogonal matrices, J. Math. Phys. 12
     (1933), for q + 1 with q = 3 mod 4 and 2 (q + 1) with q = 1 mod 4.
     """
-    recipe = hadamard_recipe(order)
-    if recipe is None:
+    kind = hadamard_kind(order)
+    if kind is None:
         raise ValueError(f'order = {order}, but no Hadamard matrix of that order is known here')
     if order == 1:
         return torch.ones(1, 1, dtype=torch.float64)
-    if recipe == 'sylvester':
+    if kind == 'sylvester':
         matrix = torch.kron(torch.tensor([[1, 1], [1, -1]], dtype=torch.float64), hadamard(order // 2))
-    elif recipe == 'paley1':
+    elif kind == 'paley1':
         matrix = conference(order - 1) + torch.eye(order, dtype=torch.float64)
-    elif recipe == 'paley2':
+    elif kind == 'paley2':
         plus = torch.tensor([[1, 1], [1, -1]], dtype=torch.float64)
         minus = torch.tensor([[1, -1], [-1, -1]], dtype=torch.float64)
         c = conference(order // 2 - 1)
         matrix = torch.kron(c, plus) + torch.kron(torch.eye(len(c), dtype=torch.float64), minus)
     else:
-        factor = int(recipe[len('kronecker') :])
+        factor = int(kind[len('kronecker') :])
         matrix = torch.kron(hadamard(factor), hadamard(order // factor))
     return matrix * matrix[:, :1]
 
@@ -73,7 +73,7 @@ def conference(q: int) -> Tensor:
 
 def num_sign_patterns(length: int, slack: int = 1) -> int:
     """How many sign patterns :func:`sign_patterns` has; at least 1."""
-    return next((h for h in range(length + slack, max(length - slack, 1) - 1, -1) if hadamard_recipe(h)), 1)
+    return next((h for h in range(length + slack, max(length - slack, 1) - 1, -1) if hadamard_kind(h)), 1)
 
 
 def sign_patterns(length: int, slack: int = 1) -> Tensor:

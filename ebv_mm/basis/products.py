@@ -2,24 +2,23 @@ r"""Inner products of embeddings with the N class vectors of a basis, and the tr
 
 Two operations are all that training and prediction need, and a basis with structure has fast ones:
 
-- ``cosines(unit, start, stop)``: :math:`\langle u_i, w_k \rangle` for the classes start <= k < stop;
+- ``inner(z, start, stop)``: :math:`\langle z_i, w_k \rangle` for the classes start <= k < stop;
 - ``combine(coefficients, start)``: :math:`\sum_k c_{ik} w_k` for the classes from start on, the gradient's direction.
 
-Both are in the coordinates in which the vectors have their structure; ``enter`` takes embeddings there.
+Both are in the coordinates in which the vectors have their structure; ``enter`` takes embeddings there. ``with_all``
+is the whole product at once, for layers.
 
 Shapes: B embeddings, N classes, d dimensions.
 """
 
 import hashlib
-import math
 from copy import copy
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .hadamard import hadamard
 from .rotation import Rotation
 
 # Logits that are held at a time. On a CPU they should stay in the cache between the passes over them; elsewhere a
@@ -69,13 +68,20 @@ class Products:
     def device(self) -> torch.device:
         return next(iter(self.tables.values())).device
 
-    def enter(self, unit: Tensor) -> Tensor:
-        """Embeddings (B, d) in the coordinates of the products: turned back where the vectors have been turned."""
-        if self.rotation is None or not len(unit):  # torch refuses the Fourier transform of nothing
-            return unit
-        return torch.cat([self.rotation.back(part) for part in unit.split(TURNED_ROWS)])
+    def with_all(self, z: Tensor, channel_dim: int = -1) -> Tensor:
+        """Inner products of embeddings, which lie along one dimension of z, with all N vectors; differentiable."""
+        z = z.movedim(channel_dim, -1)
+        products = self.to(z.device, z.dtype)
+        out = _InnerWithAll.apply(products.enter(z.reshape(-1, self.dim)), products)
+        return out.view(*z.shape[:-1], self.num_classes).movedim(-1, channel_dim)
 
-    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
+    def enter(self, z: Tensor) -> Tensor:
+        """Embeddings (B, d) in the coordinates of the products: turned back where the vectors have been turned."""
+        if self.rotation is None or not len(z):  # torch refuses the Fourier transform of nothing
+            return z
+        return torch.cat([self.rotation.back(part) for part in z.split(TURNED_ROWS)])
+
+    def inner(self, z: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         """(B, d) to (B, stop - start), a tensor that the caller may overwrite; it may lie in the scratch."""
         raise NotImplementedError
 
@@ -154,6 +160,41 @@ class Products:
         return state.hexdigest()
 
 
+class _InnerWithAll(torch.autograd.Function):
+    """All inner products, block by block; the gradient goes to the embedding only, and no intermediate is kept."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor, products: Products) -> Tensor:
+        ctx.products = products
+        out = z.new_empty(len(z), products.num_classes)
+        scratch = products.scratch(len(z))
+        for rows in products.row_chunks(len(z)):
+            for start, stop in products.class_blocks(rows.stop - rows.start):
+                out[rows, start:stop] = products.inner(z[rows], start, stop, scratch)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return _CombineAll.apply(gradient, ctx.products), None
+
+
+class _CombineAll(torch.autograd.Function):
+    """The transpose of :class:`_InnerWithAll`; each is the gradient of the other, as often as is asked for."""
+
+    @staticmethod
+    def forward(ctx, coefficients: Tensor, products: Products) -> Tensor:
+        ctx.products = products
+        out = coefficients.new_zeros(len(coefficients), products.dim)
+        for rows in products.row_chunks(len(coefficients)):
+            for start, stop in products.class_blocks(rows.stop - rows.start):
+                out[rows] += products.combine(coefficients[rows, start:stop], start)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return _InnerWithAll.apply(gradient, ctx.products), None
+
+
 class DenseProducts(Products):
     """Of a matrix (N, d)."""
 
@@ -168,8 +209,16 @@ class DenseProducts(Products):
     def tables(self) -> Dict[str, Tensor]:
         return dict(vectors=self.vectors)
 
-    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
-        return unit @ self.vectors[start:stop].T
+    def with_all(self, z: Tensor, channel_dim: int = -1) -> Tensor:
+        vectors = self.vectors.to(z.dtype)
+        if channel_dim == -1:
+            return functional.linear(z, vectors)
+        # a matrix product and not a 1x1 convolution, which cuDNN would run in TF32 unless told otherwise
+        behind = z.shape[channel_dim + 1 :]
+        return torch.matmul(vectors, z.flatten(channel_dim + 1)).unflatten(-1, behind)
+
+    def inner(self, z: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
+        return z @ self.vectors[start:stop].T
 
     def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
         return coefficients @ self.vectors[start : start + coefficients.shape[1]]
@@ -183,163 +232,3 @@ class DenseProducts(Products):
 
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return DenseProducts(self.vectors.to(device, dtype))
-
-
-class UnitProducts(Products):
-    """Of the unit vectors: a cosine is a coordinate. With them EBV is l2-normalising the logits of a linear layer.
-
-    Args:
-        one: A tensor, which tells device and precision.
-    """
-
-    cpu_rows = CPU_DENSE_ROWS
-    cpu_entries = CPU_DENSE_ENTRIES
-
-    def __init__(self, num_classes: int, dim: int, one: Tensor) -> None:
-        super().__init__(num_classes, dim)
-        self.one = one
-
-    @property
-    def tables(self) -> Dict[str, Tensor]:
-        return dict(one=self.one)
-
-    def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
-        return UnitProducts(self.num_classes, self.dim, self.one.to(device, dtype))
-
-    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
-        return unit[:, start:stop].clone()
-
-    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
-        return functional.pad(coefficients, (start, self.dim - start - coefficients.shape[1]))
-
-    def rows(self, index: Tensor) -> Tensor:
-        return functional.one_hot(index, self.dim).to(self.one)
-
-
-class HadamardProducts(Products):
-    r"""Of blocks of d = 2^n classes, each a pattern of signs times Sylvester's Hadamard matrix; then the unit vectors.
-
-    Class a d + b is :math:`w(v) = s_a(v) H_{bv} / \sqrt d` (:class:`~.constructions.quadratic_forms.QuadraticForms`).
-    H is the Kronecker product of two matrices of about sqrt(d) rows: with the embedding, its signs changed, seen as
-    such a matrix X, the cosines with one block are H_p X H_q, which costs O(d^1.5) in place of O(d^2).
-
-    Args:
-        signs: (A, d) of +-1, int8.
-        num_classes: N <= (A + 1) d; those above A d are the unit vectors.
-        dim: At least the d of the signs; the coordinates beyond are not used.
-        scale: 1 / sqrt(d).
-    """
-
-    def __init__(self, signs: Tensor, num_classes: int, dim: int, scale: float) -> None:
-        super().__init__(num_classes, dim)
-        self.signs = signs
-        self.scale = scale
-        self.size = self.unit_of_classes = signs.shape[1]
-        n = self.size.bit_length() - 1
-        sizes = 1 << (n // 2), 1 << (n - n // 2)
-        left, right = (hadamard(size).to(signs.device, signs.dtype) for size in sizes)
-        self.left, self.right = left * scale if signs.is_floating_point() else left, right
-
-    @property
-    def tables(self) -> Dict[str, Tensor]:
-        return dict(signs=self.signs)
-
-    def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
-        return HadamardProducts(self.signs.to(device, dtype), self.num_classes, self.dim, self.scale)
-
-    def scratch(self, batch: int) -> Scratch:
-        rows, blocks = min(batch, self._rows), -(-self.num_classes // self.size)
-        entries = min(max(self._entries, rows * self.size), rows * blocks * self.size)
-        return self.signs.new_empty(entries), self.signs.new_empty(entries)
-
-    def _transform(self, x: Tensor, out: Tensor, between: Tensor) -> Tensor:
-        """Multiply rows of length d by H / sqrt(d); ``out`` may be ``x``."""
-        p, q = len(self.left), len(self.right)
-        torch.mm(x.view(-1, q), self.right, out=between.view(-1, q))
-        torch.bmm(self.left.expand(x.numel() // self.size, p, p), between.view(-1, p, q), out=out.view(-1, p, q))
-        return out
-
-    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
-        unit = unit[:, : self.size]
-        first = start // self.size
-        signs = self.signs[first : -(-stop // self.size)]
-        shape = len(unit), len(signs), self.size
-        x, between = _of_shape(shape, scratch) if scratch else (signs.new_empty(shape), signs.new_empty(shape))
-        out = self._transform(torch.mul(unit[:, None], signs, out=x), x, between).flatten(1)
-        if stop > len(self.signs) * self.size:
-            out = torch.cat([out, unit], 1)
-        offset = first * self.size
-        return out[:, start - offset : stop - offset]
-
-    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
-        first, coefficients = self._in_units(coefficients, start)
-        blocks = coefficients.reshape(len(coefficients), -1, self.size)
-        signs = self.signs[first : first + blocks.shape[1]]
-        x = blocks[:, : len(signs)].contiguous()
-        out, between = (x, *_of_shape(x.shape, scratch[1:])) if scratch else (torch.empty_like(x), torch.empty_like(x))
-        out = self._transform(x, out, between).mul_(signs).sum(1)
-        if blocks.shape[1] > len(signs):
-            out += blocks[:, -1]
-        return functional.pad(out, (0, self.dim - self.size))
-
-    def rows(self, index: Tensor) -> Tensor:
-        block, row = index // self.size, index % self.size
-        left, right = self.left[row // len(self.right)], self.right[row % len(self.right)]
-        out = (left[:, :, None] * right[:, None]).flatten(1)
-        out *= self.signs[block.clamp(max=len(self.signs) - 1)]
-        units = (block == len(self.signs))[:, None]
-        out = torch.where(units, functional.one_hot(row, self.size).to(out), out)
-        return functional.pad(out, (0, self.dim - self.size))
-
-
-def _of_shape(shape: Tuple[int, ...], buffers: Tuple[Tensor, ...]) -> List[Tensor]:
-    return [buffer[: math.prod(shape)].view(shape) for buffer in buffers]
-
-
-class DesignProducts(Products):
-    r"""Of vectors that live on few coordinates: P sign patterns / sqrt(r) on each of some supports of r coordinates.
-
-    Class s P + p has pattern p on support s (:class:`~.constructions.designs.Design`). Gather the coordinates of the
-    supports and multiply by the patterns: O(N r) in place of O(N d).
-
-    Args:
-        supports: (S, r) coordinates, int32.
-        patterns: (P, r).
-        num_classes: N <= S P.
-        dim: d.
-    """
-
-    def __init__(self, supports: Tensor, patterns: Tensor, num_classes: int, dim: int) -> None:
-        super().__init__(num_classes, dim)
-        self.supports = supports
-        self.patterns = patterns
-        self.unit_of_classes = len(patterns)
-
-    @property
-    def tables(self) -> Dict[str, Tensor]:
-        return dict(supports=self.supports, patterns=self.patterns)
-
-    def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
-        return DesignProducts(self.supports.to(device), self.patterns.to(device, dtype), self.num_classes, self.dim)
-
-    def cosines(self, unit: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
-        per_support = len(self.patterns)
-        first = start // per_support
-        supports = self.supports[first : -(-stop // per_support)]
-        gathered = unit.index_select(1, supports.flatten())
-        out = (gathered.view(-1, supports.shape[1]) @ self.patterns.T).view(len(unit), len(supports) * per_support)
-        offset = first * per_support
-        return out[:, start - offset : stop - offset]
-
-    def combine(self, coefficients: Tensor, start: int, scratch: Scratch = None) -> Tensor:
-        per_support = len(self.patterns)
-        first, coefficients = self._in_units(coefficients, start)
-        batch, count = len(coefficients), coefficients.shape[1] // per_support
-        supports = self.supports[first : first + count]
-        values = (coefficients.reshape(-1, per_support) @ self.patterns).view(batch, supports.numel())
-        return values.new_zeros(batch, self.dim).index_add_(1, supports.flatten(), values)
-
-    def rows(self, index: Tensor) -> Tensor:
-        support, pattern = index // len(self.patterns), index % len(self.patterns)
-        out = self.patterns.new_zeros(len(index), self.dim)
-        return out.scatter_(1, self.supports[support].long(), self.patterns[pattern])

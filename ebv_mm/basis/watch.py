@@ -1,9 +1,8 @@
 """When an iteration has to end: a time limit, a wanted coherence, or somebody who says stop."""
 
 import math
-import sys
 import time
-from typing import Callable, Optional, Union
+from typing import Callable, Optional
 
 # Called with (seconds since the start, best coherence so far); a true return value stops the iteration.
 Report = Callable[[float, float], Optional[bool]]
@@ -56,17 +55,3 @@ class Watch:
     @property
     def over(self) -> bool:
         return self.stopped or self.best <= self.target or self.remaining <= 0
-
-
-def show_on_stderr(elapsed: float, coherence: float) -> None:
-    """A :data:`Report` that rewrites one line on the terminal."""
-    angle = math.degrees(math.acos(min(coherence, 1.0)))
-    sys.stderr.write(f'\r{elapsed:7.1f} s   max |cos| {coherence:.5f}   min angle {angle:.3f} ')
-    sys.stderr.flush()
-
-
-def as_report(progress: Union[bool, Report]) -> Optional[Report]:
-    """What to call: nothing for False, a line on the terminal for True, or the given function."""
-    if progress is True:
-        return show_on_stderr
-    return progress or None

@@ -5,7 +5,8 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
-from ..layers import BasisLike, EBVLinear
+from ..basis_argument import BasisLike
+from ..layers import EBVLinear
 from ..losses import basis_topk
 from .streaming import StreamedLoss, smoothing_of
 

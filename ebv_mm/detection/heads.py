@@ -2,7 +2,7 @@ from mmdet.models.roi_heads.bbox_heads import Shared2FCBBoxHead
 from mmdet.models.roi_heads.mask_heads import FCNMaskHead
 from mmdet.registry import MODELS
 
-from ..layers import BasisLike
+from ..basis_argument import BasisLike
 
 
 @MODELS.register_module()

@@ -3,7 +3,8 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from torch import nn
 
-from ..layers import BasisLike, EBVConv2d
+from ..basis_argument import BasisLike
+from ..layers import EBVConv2d
 
 # Heads that have a `conv_seg`, but do not classify pixels by calling it, and why.
 UNSUITED = {

@@ -125,7 +125,7 @@ def test_difference_packings(modulus, sizes):
 
 
 def test_no_closed_form_says_what_to_do():
-    with pytest.raises(ValueError, match='make_basis.py --num-classes 60 --dim 6'):
+    with pytest.raises(ValueError, match='ebv_mm.basis --num-classes 60 --dim 6'):
         closed_form_basis(60, 6)
     with pytest.raises(ValueError, match="'conference'"):
         closed_form_basis(10, 5, method='taylor')

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ebv_mm.basis.fields import Field, field, prime_power, prime_powers
-from ebv_mm.basis.hadamard import conference, hadamard, hadamard_recipe, num_sign_patterns, sign_patterns
+from ebv_mm.basis.hadamard import conference, hadamard, hadamard_kind, num_sign_patterns, sign_patterns
 
 
 def test_prime_powers():
@@ -39,7 +39,7 @@ def test_quadratic_character(q):
     assert [int(x) == 1 for x in f.quadratic_character(numbers)] == [int(x) in squares for x in numbers]
 
 
-@pytest.mark.parametrize('order', [n for n in range(1, 130) if hadamard_recipe(n)])
+@pytest.mark.parametrize('order', [n for n in range(1, 130) if hadamard_kind(n)])
 def test_hadamard(order):
     h = hadamard(order)
     assert torch.equal(h.abs(), torch.ones_like(h))
@@ -48,7 +48,7 @@ def test_hadamard(order):
 
 
 def test_hadamard_orders():
-    assert [n for n in range(4, 130, 4) if not hadamard_recipe(n)] == [92, 116]
+    assert [n for n in range(4, 130, 4) if not hadamard_kind(n)] == [92, 116]
     with pytest.raises(ValueError, match='order = 6'):
         hadamard(6)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ebv_mm.basis import (
-    Basis,
     BasisError,
+    DenseBasis,
     best_bound,
     closed_form_basis,
     coherence,
@@ -165,11 +165,6 @@ def test_progress_is_told_and_can_stop():
     assert basis.num_classes == 300
 
 
-def test_progress_on_the_terminal(capsys):
-    make_basis(30, 10, method='solver', time_limit=0.5, progress=True)
-    assert 'min angle' in capsys.readouterr().err
-
-
 def test_alpha_ends_the_search_early():
     start = time.monotonic()
     basis = make_basis(300, 40, method='solver', alpha=0.4, time_limit=100)
@@ -188,7 +183,7 @@ def test_alpha_ends_the_search_early():
         (dict(num_classes=10, dim=5, alpha=1.0), 'alpha = 1.0'),
         (dict(num_classes=10, dim=5, alpha=math.nan), 'alpha = nan'),
         (dict(num_classes=10, dim=5, method='nonsense'), "'nonsense'"),
-        (dict(num_classes=60, dim=6, method='polish'), 'to polish'),
+        (dict(num_classes=60, dim=6, method='polish'), "'polish', but"),
         (dict(num_classes=60, dim=6, time_limit=0), 'time_limit'),
         (dict(num_classes=5, dim=5, seed=2**63), 'seed = 9223372036854775808'),
         (dict(num_classes=5, dim=5, seed=-(2**63) - 1), 'seed = -9223372036854775809'),
@@ -238,7 +233,7 @@ class TestExtend:
         assert once.basis.method == twice.basis.method == 'kerdock'
 
     def test_free_directions_of_foreign_vectors(self):
-        basis = Basis(torch.nn.functional.pad(make_basis(12, 4, method='kerdock').vectors, (0, 3)))
+        basis = DenseBasis(torch.nn.functional.pad(make_basis(12, 4, method='kerdock').vectors, (0, 3)))
         extension = extend_basis(basis, 3)
         self.check(basis, 3, extension)
         assert extension.basis.coherence == pytest.approx(basis.coherence, abs=2e-6)
@@ -264,4 +259,4 @@ def test_basis_checks_its_vectors():
         (2 * torch.eye(3), 'norm 2'),
     ):
         with pytest.raises(BasisError, match=words):
-            Basis(vectors)
+            DenseBasis(vectors)

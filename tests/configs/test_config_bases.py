@@ -31,7 +31,7 @@ def test_config_builds_with_the_basis_that_the_tool_makes(name, tmp_path, monkey
         model = MODELS.build(config.model)
     layers = [module for module in model.modules() if isinstance(module, (EBVLinear, EBVConv2d))]
     (file,) = basis_paths(config.model.to_dict())
-    assert {(layer.dim, layer.tau, layer.missing) for layer in layers} == {(size_in_name(file)[1], 0.07, None)}
+    assert {(layer.dim, layer.tau, layer.why_no_basis) for layer in layers} == {(size_in_name(file)[1], 0.07, None)}
     for layer in layers:
         # no row of the basis is left over, but for the background that masks do without
         assert size_in_name(file)[0] - layer.num_vectors == (

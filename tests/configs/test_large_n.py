@@ -22,7 +22,7 @@ def test_the_head_is_structured_and_small(name):
     assert head.streaming and head.predict_topk >= 5 and config.val_evaluator.type == 'StreamingAccuracy'
     assert head.fc.num_vectors == num_classes == config.data_preprocessor.num_classes
     assert sum(buffer.numel() for buffer in head.buffers()) < 1000
-    tables = head.fc.structure.tables.values()
+    tables = head.fc.products.tables.values()
     assert sum(table.numel() * table.element_size() for table in tables) < 1.1e6
     some = head.fc.products.to('cpu', torch.float32).rows(torch.randint(num_classes, (200,)).unique())
     assert (some @ some.T).fill_diagonal_(0).abs().max() <= 1 / 32 + 1e-6

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..basis import round_significant
 from ..fields import Field, field, prime_powers
 from ..hadamard import num_sign_patterns, sign_patterns
-from ..products import DesignProducts
+from ..structured_products import DesignProducts
 from .frame import Frame, Offer
 
 
@@ -114,5 +114,5 @@ def _best_polynomials(num_classes: int, dim: int, degree: int):
 
             name = 'transversal' if degree == 1 else 'reed-solomon'
             detail = f'r = {size}, q = {q}' if degree == 1 else f'r = {size}, q = {q}, degree {degree}'
-            return Offer(name, detail, count * patterns, used, degree / size, build)
+            return Offer(name, detail, count * patterns, used, degree / size, build, structured=True)
     return None

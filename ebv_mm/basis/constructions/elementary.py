@@ -5,7 +5,7 @@ from typing import Iterator
 import torch
 from torch import Tensor
 
-from ..products import UnitProducts
+from ..structured_products import UnitProducts
 from .frame import Frame, Offer
 
 
@@ -44,7 +44,8 @@ class Simplex(Frame):
 def orthonormal_offers(num_classes: int, dim: int) -> Iterator[Offer]:
     """N <= d: exact."""
     if num_classes <= dim:
-        yield Offer('orthonormal', '', num_classes, num_classes, 0.0, lambda: Orthonormal(num_classes))
+        build = lambda: Orthonormal(num_classes)  # noqa: E731
+        yield Offer('orthonormal', '', num_classes, num_classes, 0.0, build, structured=True)
 
 
 def simplex_offers(num_classes: int, dim: int) -> Iterator[Offer]:

@@ -53,6 +53,7 @@ class Offer:
         dim: How many of the d coordinates it uses.
         coherence: The largest |cosine|, by theorem.
         build: Makes the frame.
+        structured: Whether the frame has fast products.
     """
 
     method: str
@@ -61,6 +62,7 @@ class Offer:
     dim: int
     coherence: float
     build: Callable[[], Frame] = field(repr=False, compare=False)
+    structured: bool = False
 
     def fits(self, num_classes: int, dim: int) -> bool:
         """Whether it has N vectors in R^d; each unused coordinate gives one more, orthogonal to all."""

@@ -151,7 +151,7 @@ def packing_offers(num_classes: int, dim: int) -> Iterator[Offer]:
                     return Design(used, v, size, 1, packing_supports(v, blocks, short))
 
                 detail = f'r = {size}, {len(blocks)} blocks mod {v}' + (', 1 short' if short else '')
-                yield Offer('packing', detail, v * patterns, used, 1 / size, build)
+                yield Offer('packing', detail, v * patterns, used, 1 / size, build, structured=True)
                 return
             if attempts >= MAX_ATTEMPTS:
                 return

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..basis import round_significant
 from ..fields import field
-from ..products import HadamardProducts
+from ..structured_products import HadamardProducts
 from .conference import sylvester_rows
 from .frame import Frame, Offer
 
@@ -118,12 +118,13 @@ def quadratic_offers(num_classes: int, dim: int) -> Iterator[Offer]:
                     name = 'delsarte-goethals' if t else 'kerdock'
                     detail = f'd = 2^{n}, t = {t}' if t else f'd = 2^{n}'
                     build = lambda n=n, t=t: DelsarteGoethals(n, t)  # noqa: E731
-                    yield Offer(name, detail, count, size, 2**t / math.sqrt(size), build)
+                    yield Offer(name, detail, count, size, 2**t / math.sqrt(size), build, structured=True)
                     break
         else:
             for t in range(1, (n - 1) // 2 + 1):
                 count = size * ((1 << n * t) + 1)
                 if count + dim - size >= num_classes:
                     build = lambda n=n, t=t: Gold(n, t)  # noqa: E731
-                    yield Offer('gold', f'd = 2^{n}, t = {t}', count, size, 2 ** (t - 0.5) / math.sqrt(size), build)
+                    coherence = 2 ** (t - 0.5) / math.sqrt(size)
+                    yield Offer('gold', f'd = 2^{n}, t = {t}', count, size, coherence, build, structured=True)
                     break

@@ -1,0 +1,114 @@
+"""Make basis files: one of a given size, or every one that a config needs and does not have yet.
+
+python -m ebv_mm.basis configs/mmdet/mask_rcnn_r50_ebv_1x.py
+python -m ebv_mm.basis --num-classes 1000 --dim 100 --out data/ebv/1000x100.safetensors
+python -m ebv_mm.basis --num-classes 1000 --dim 100 --list
+python -m ebv_mm.basis --import theirs.pth --out data/ebv/1000x100.safetensors
+
+In a clone, python tools/make_basis.py is the same.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import List, Optional
+
+from .commands import COMMAND, make_command
+from .files import size_in_name
+from .jobs import INTERRUPTED, import_file, make_file, print_list
+from .make import SOLVERS
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    args = parse_args(argv)
+    try:
+        if args.config:
+            return make_for_config(args)
+        if args.list:
+            return print_list(args.num_classes, args.dim)
+        if args.import_file:
+            return import_file(args)
+        out = args.out or f'data/ebv/{args.num_classes}x{args.dim}.safetensors'
+        return make_file(args.num_classes, args.dim, Path(out), args)
+    except KeyboardInterrupt:
+        print('interrupted; nothing was written', file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError, ImportError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 1
+
+
+def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=COMMAND, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', nargs='?', help='make every basis file that this config names and that is missing')
+    parser.add_argument('--num-classes', type=int, metavar='N', help='number of vectors')
+    parser.add_argument('--dim', type=int, metavar='D', help='number of coordinates')
+    parser.add_argument('--out', metavar='FILE', help='default: data/ebv/NxD.safetensors')
+    parser.add_argument('--method', help='auto (the best; default), solver, polish, algorithm1, or one of --list')
+    parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
+    parser.add_argument('--seed', type=int, help='default: 0')
+    parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
+    parser.add_argument('--device', help='where solvers compute, such as cuda; default: cpu')
+    parser.add_argument(
+        '--sparse', action='store_true', help='keep a closed form in its natural, mostly sparse, coordinates'
+    )
+    parser.add_argument('--plot', metavar='PICTURE', help='also draw the histogram of all angles, with the bound')
+    parser.add_argument('--force', action='store_true', help='make files anew that exist')
+    parser.add_argument('--list', action='store_true', help='show which methods exist for N and D, and make nothing')
+    parser.add_argument(
+        '--import',
+        dest='import_file',
+        metavar='FILE',
+        help='take the vectors from a .npy, .pt or pickle of tensors; nothing in it is executed',
+    )
+    args = parser.parse_args(argv)
+    sized = args.num_classes is not None and args.dim is not None
+    if sum(map(bool, (args.config, sized, args.import_file))) != 1:
+        parser.error('give either a CONFIG, or --num-classes N and --dim D, or --import FILE')
+    closed_form = args.method is not None and args.method not in ('auto', *SOLVERS)
+    for asked, what, unused in (
+        (args.config, 'CONFIG, which names its own files', 'num_classes dim out plot list'),
+        (args.import_file, '--import', 'num_classes dim method alpha seed time_limit device sparse list'),
+        (args.list, '--list', 'out method alpha seed time_limit device sparse plot force'),
+        (args.sparse, '--sparse', 'seed time_limit device'),
+        (closed_form, f'--method {args.method}', 'time_limit device'),
+    ):
+        given = [f'--{name.replace("_", "-")}' for name in unused.split() if is_given(getattr(args, name))]
+        if asked and given:
+            parser.error(f'{", ".join(given)} would be ignored with {what}; leave it out')
+    if args.alpha is not None and not 0 <= args.alpha < 1:
+        parser.error(f'--alpha {args.alpha:g}, but a largest |cosine| to reach lies in [0, 1); give such a number')
+    args.method = args.method or 'auto'
+    return args
+
+
+def is_given(value: object) -> bool:
+    return value is not None and value is not False  # 0 is given
+
+
+def make_for_config(args: argparse.Namespace) -> int:
+    from ..config_bases import basis_paths, read_config  # the one place here that needs mmengine
+
+    paths = basis_paths(read_config(args.config))
+    if not paths:
+        print(f'{args.config} names no basis file: nothing to make')
+    worst = 0
+    for path in paths:
+        size = size_in_name(path)
+        if size is None and not Path(path).is_file():
+            command = make_command('N', 'D', path)
+            raise ValueError(
+                f'{args.config} needs the basis {path!r}, whose name tells no size; call it NxD.safetensors in the '
+                f'config, or make it with: {command}'
+            )
+        num_classes, dim = size or (None, None)
+        worst = max(worst, make_file(num_classes, dim, Path(path), args))
+        if worst == INTERRUPTED:
+            break
+    return worst
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What a ``basis=`` argument becomes: N fixed vectors, or the wait for a checkpoint that brings them."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple, Optional, Union
+
+import torch
+
+from .basis import Basis, BasisError, closed_form_basis, load_basis, make_command, size_in_name
+from .basis.arguments import check_size
+
+BasisLike = Union[str, Path, dict, Basis]
+
+
+class FixedBasis(NamedTuple):
+    """A ``basis`` argument made concrete.
+
+    Args:
+        name: What messages call it.
+        dim: d.
+        basis: The N vectors; None while they are awaited.
+        why_no_basis: The error to raise while there are none.
+    """
+
+    name: str
+    dim: int
+    basis: Optional[Basis] = None
+    why_no_basis: Optional[str] = None
+
+
+def resolve(basis: BasisLike, num_classes: int) -> FixedBasis:
+    """The first ``num_classes`` vectors of a basis given as a path, as the arguments of a closed form, or as itself."""
+    # whatever the default device is, which torch knows from 2.0 on
+    with torch.device('cpu') if hasattr(torch.device, '__enter__') else nullcontext():
+        fixed = _made_concrete(basis, num_classes)
+    if fixed.dim < 2:
+        raise BasisError(
+            f'{fixed.name} has one dimension, in which every embedding is +1 or -1 and passes no gradient; '
+            f'take at least two: {make_command(num_classes, 2)}'
+        )
+    return fixed
+
+
+def _made_concrete(basis: BasisLike, num_classes: int) -> FixedBasis:
+    if isinstance(basis, Basis):
+        name = basis.source
+    elif isinstance(basis, dict):
+        name = f'basis {dict(basis)}'
+        basis = closed_form_basis(**basis)
+    elif isinstance(basis, (str, Path)):
+        name = f'basis {str(basis)!r}'
+        if not Path(basis).exists():
+            return _await_checkpoint(basis, num_classes)
+        basis = load_basis(basis)
+    else:
+        raise TypeError(
+            f'basis is a {type(basis).__name__}, but a layer takes the path of a basis file or a dict such as '
+            f'dict(num_classes={num_classes}, dim={num_classes})'
+        )
+    if basis.num_classes < num_classes:
+        raise BasisError(
+            f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs; '
+            f'make one with: {make_command(num_classes, basis.dim)}'
+        )
+    return FixedBasis(name, basis.dim, basis.first(num_classes))
+
+
+def _await_checkpoint(path: Union[str, Path], num_classes: int) -> FixedBasis:
+    """Stand in for a missing file, because a trained model brings its basis in its checkpoint."""
+    size = size_in_name(path)
+    if size is not None:
+        check_size(*size)
+        if size[0] < num_classes:
+            raise BasisError(
+                f'basis {str(path)!r} does not exist, and by its name would have {size[0]} vectors, but the layer '
+                f'needs {num_classes}; name a file of at least {num_classes} vectors'
+            )
+    command = make_command(*(size or (num_classes, 'DIM')), path)
+    why = f'basis {str(path)!r} does not exist, and no checkpoint has brought one; make it with: {command}'
+    # A name that tells no size leaves d to the checkpoint; until then any d will do.
+    return FixedBasis(f'basis {str(path)!r}', size[1] if size else max(num_classes, 2), why_no_basis=why)

@@ -1,0 +1,154 @@
+"""The fixed vectors as part of a module's state: on which device, in which precision, in and out of checkpoints."""
+
+import warnings
+from typing import Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .basis import Basis, BasisError, DenseBasis, DenseProducts, Products, Recipe, StructuredBasis
+from .basis.basis import check_vectors
+from .basis_argument import FixedBasis
+
+# Two bases closer than this, entry by entry, are the same one up to the linear algebra of the machine.
+SAME_BASIS_TOLERANCE = 1e-5
+# How far the norms of rows may be from 1 that a checkpoint holds in half precision: bfloat16 rounds by 2^-9.
+HALF_TOLERANCE = 5e-3
+
+
+class HoldsBasis:
+    """A module with N fixed vectors: a mixin for :class:`torch.nn.Module`.
+
+    Dense vectors are the buffer ``basis``. Structured ones are no buffer, because hooks average, broadcast and round
+    buffers: a checkpoint has their recipe, as the bytes of its text, under ``basis_recipe``. While the vectors are
+    awaited from a checkpoint there is neither.
+
+    A checkpoint's basis wins over the configured one, with a warning, because its projection was trained against it.
+    """
+
+    def hold(self, fixed: FixedBasis, num_vectors: int, device: torch.device) -> None:
+        """Take the vectors; N of them, also while they are awaited."""
+        self.num_vectors = num_vectors
+        self.basis_name = fixed.name
+        self.register_buffer('basis', None)
+        self._take(fixed.basis, device)
+        self.why_no_basis = fixed.why_no_basis
+
+    def _take(self, basis: Optional[Basis], device: torch.device) -> None:
+        self.why_no_basis = None
+        self.structured = self.basis = self._real = None
+        if isinstance(basis, StructuredBasis):
+            self.structured = basis
+        elif basis is not None:
+            self._place(basis.vectors.clone(), device)
+
+    @property
+    def products(self) -> Products:
+        """Inner products with the class vectors, blockwise, dense or structured."""
+        return DenseProducts(self.basis) if self.structured is None else self.structured.products
+
+    @property
+    def vectors(self) -> Tensor:
+        """The class vectors (N, d); those of a structured basis are made now."""
+        return self.basis if self.structured is None else self.structured.vectors.to(self.weight.device)
+
+    def check_basis(self) -> None:
+        """Raise FileNotFoundError, with the remedy, while the vectors are awaited."""
+        if self.why_no_basis is not None:
+            raise FileNotFoundError(self.why_no_basis)
+
+    def _apply(self, fn, *args, **kwargs):
+        """Move the basis with the module, but keep its numbers: ``half`` would bend them, ``to_empty`` lose them."""
+        exact, self.basis = self.basis, None
+        try:
+            super()._apply(fn, *args, **kwargs)
+        finally:
+            self.basis = exact
+        if exact is not None:
+            self._place(exact if self._real is None else self._real, fn(exact[:0]).device)
+        return self
+
+    def _place(self, vectors: Tensor, device: torch.device) -> None:
+        self.basis = vectors.to(device)
+        # kept while the module is on the meta device, where no numbers are
+        self._real = vectors if device.type == 'meta' else None
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self.structured is not None:
+            text = self.structured.recipe.to_text()
+            destination[f'{prefix}basis_recipe'] = torch.tensor(list(text.encode()), dtype=torch.uint8)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) -> None:
+        key = f'{prefix}basis'
+        mismatch = self._meet(state_dict, key)
+        if mismatch is not None:
+            errors.append(mismatch)  # which hosts log, and go on with what does fit
+        # What was brought is taken, or refused, by now: torch sees no basis but the module's own.
+        state_dict = {name: value for name, value in state_dict.items() if name not in (key, f'{key}_recipe')}
+        if self.basis is not None:
+            state_dict[key] = self.basis
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
+
+    def _meet(self, state_dict: dict, key: str) -> Optional[str]:
+        """Take the basis that a checkpoint brings; returns why not, where its size does not fit."""
+        matrix, recipe = state_dict.get(key), _recipe_in(state_dict, key)
+        if matrix is None and recipe is None:
+            return None
+        # compared before anything is built
+        size = tuple(matrix.shape) if recipe is None else (recipe.first, recipe.dim)
+        awaited = self.why_no_basis is not None
+        if size[0] != self.num_vectors or (size[1:] != (self.dim,) and not awaited):
+            own = f'{self.num_vectors} x {self.dim}'
+            return f'size mismatch for {key}: the checkpoint has {" x ".join(map(str, size))}, the current model {own}.'
+        if self._is_own(matrix, recipe):
+            return None
+        brought = _dense(matrix, f"the checkpoint's {key!r}") if recipe is None else recipe.build()
+        if awaited:
+            self.resize_projection(brought.dim)
+        elif not self._is_nearly_own(brought):
+            warnings.warn(
+                f"the checkpoint's {key!r} differs from the configured {self.basis_name}; the checkpoint's is used, "
+                'because its projection was trained against it',
+                stacklevel=2,
+            )
+        self._take(brought, self.weight.device)
+        return None
+
+    def _is_own(self, matrix: Optional[Tensor], recipe: Optional[Recipe]) -> bool:
+        """Whether a checkpoint has the module's own vectors; a matrix perhaps in half precision."""
+        if recipe is not None:
+            return self.structured is not None and self.structured.recipe == recipe
+        own = self.basis if self._real is None else self._real
+        return own is not None and matrix.is_floating_point() and torch.equal(own.to(matrix), matrix)
+
+    def _is_nearly_own(self, brought: Basis) -> bool:
+        own = self.basis if self._real is None else self._real
+        if own is None or isinstance(brought, StructuredBasis):
+            return False
+        return torch.allclose(brought.vectors.to(own), own, rtol=0, atol=SAME_BASIS_TOLERANCE)
+
+
+def _dense(matrix: Tensor, source: str) -> DenseBasis:
+    """The basis that is a checkpoint's matrix, checked."""
+    if matrix.dtype in (torch.float16, torch.bfloat16):
+        matrix = matrix.float()
+        check_vectors(matrix, source, HALF_TOLERANCE)
+        matrix = functional.normalize(matrix)
+    return DenseBasis(matrix, source=source)
+
+
+def _recipe_in(state_dict: dict, key: str) -> Optional[Recipe]:
+    """The recipe that a checkpoint has; 0.1.0 wrote its bytes as the float32 numbers of the buffer itself."""
+    coded = state_dict.get(f'{key}_recipe')
+    if coded is None:
+        coded = state_dict.get(key)
+        if coded is None or coded.ndim != 1:
+            return None
+    try:
+        # rounded: GPUs average over n ranks by a factor of 1 / n, which may end just below a whole number
+        text = bytes(coded.cpu().float().round().to(torch.int64).tolist()).decode()
+    except ValueError as error:
+        raise BasisError(f'the recipe of {key!r} is no text ({error}); its file is damaged') from error
+    return Recipe.from_text(text)
