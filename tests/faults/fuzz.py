@@ -14,6 +14,7 @@ from typing import Dict, List, Optional
 import torch
 from corpus import damaged, hostile_program, whole_files
 from hostile import hostile_files
+from kills import killed_run
 from trials import Trial, counted, faults, work
 
 from ebv_mm.basis import import_basis, load_basis, pickled_tensors
@@ -52,13 +53,15 @@ TRIALS: Dict[str, Trial] = {
     'files': damaged_file,
     'pickles': hostile_pickle,
     'hostile': hostile_file,
+    'kills': killed_run,
 }
 WHAT = {
     'files': 'damaged basis files, of eight kinds',
     'pickles': 'pickles of shuffled and harmful instructions',
     'hostile': 'files made by hand to run code, to hang, or to take gigabytes',
+    'kills': 'runs of `make_basis.py`, killed',
 }
-LONG = {'files': 10_000, 'pickles': 5_000, 'hostile': len(hostile_files())}
+LONG = {'files': 10_000, 'pickles': 5_000, 'hostile': len(hostile_files()), 'kills': 60}
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -75,14 +78,16 @@ def main(argv: Optional[List[str]] = None) -> int:
         )
     parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args(argv)
-    print('| what | trials | read | refused in a sentence | faults | minutes |\n|---|---|---|---|---|---|')
+    print('| what | trials | a whole basis | refused in a sentence, or as before | faults | minutes |')
+    print('|---' * 6 + '|')
     worst = 0
     for name, what in WHAT.items():
         count, start = getattr(args, name), time.monotonic()
         counts = counted(Path(__file__), name, args.seed, count)
         found = faults(counts)
         minutes = (time.monotonic() - start) / 60
-        row = (what, count, counts['read'], counts['refused'], ', '.join(found) or 0, f'{minutes:.1f}')
+        good, held = counts['read'] + counts['whole'], counts['refused'] + counts['as before']
+        row = (what, count, good, held, ', '.join(found) or 0, f'{minutes:.1f}')
         print('|', ' | '.join(map(str, row)), '|', flush=True)
         worst = max(worst, bool(found))
     return worst
