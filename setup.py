@@ -1,7 +1,9 @@
 import re
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 
@@ -12,26 +14,32 @@ def version():
     return re.search(r"^__version__ = '([^']+)'", text, re.MULTILINE).group(1)
 
 
-# Ranges in which the hosts' own version checks agree; mmdet 3.3 and mmsegmentation 1.2 need mmcv >= 2.0.1, < 2.2.
-# None of these distributions, nor anything they require, names torch (tests/test_setup.py checks it), so that
-# installing ebv_mm into an existing environment never replaces the torch that is there. For the same reason
-# torch, torchvision and mmcv are not declared at all: which build of them fits depends on the machine, and pip
-# would compile mmcv in an isolated environment without torch, which gives an mmcv without its ops.
-extras = {
-    'cls': ['mmpretrain>=1.2,<2'],
-    'det': ['mmdet>=3.3,<4'],
-    # mmsegmentation imports ftfy and regex without declaring them.
-    'seg': ['mmsegmentation>=1.2.2,<2', 'ftfy', 'regex'],
-}
-extras['all'] = sum(extras.values(), [])
+class BuildWithMim(build_py):
+    """Put configs and tools where OpenMMLab's `mim` looks for them in an installed package: in its folder `.mim`."""
 
+    def run(self):
+        super().run()
+        if self.editable_mode:  # the clone itself has them
+            return
+        mim = Path(self.build_lib) / 'ebv_mm' / '.mim'
+        shutil.rmtree(mim, ignore_errors=True)
+        for folder in ('configs', 'tools'):
+            # tools/setup_env makes the environments of a clone
+            shutil.copytree(HERE / folder, mim / folder, ignore=shutil.ignore_patterns('__pycache__', 'setup_env'))
+        shutil.copy(HERE / 'model-index.yml', mim)
+
+
+# torch, torchvision, mmcv, mmengine and the hosts are required and not declared. Each of them stands under one of two
+# names, OpenMMLab's own or that of a fork (ebv_mm/compat.py lists them), and pip would install the one over the other;
+# which build of torch and mmcv fits depends on the machine. So installing ebv_mm never replaces what is there, and
+# what is missing is said when it is asked for.
 setup(
     name='ebv_mm',
     version=version(),
     description='Equiangular Basis Vectors for mmpretrain, mmdetection and mmsegmentation',
     license='Apache-2.0',
-    python_requires='>=3.8',
+    python_requires='>=3.10',
     packages=find_packages(include=['ebv_mm', 'ebv_mm.*']),
-    install_requires=['mmengine>=0.10,<1', 'numpy', 'rich', 'safetensors'],
-    extras_require=extras,
+    install_requires=['numpy', 'rich', 'safetensors'],
+    cmdclass={'build_py': BuildWithMim},
 )

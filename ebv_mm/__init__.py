@@ -1,6 +1,6 @@
 """Equiangular Basis Vectors for OpenMMLab: importing this registers every name, and imports no host library."""
 
-from . import lazy
+from . import compat, lazy
 from .basis import Basis, DenseBasis, load_basis, make_basis, save_basis
 from .folding import fold
 from .layers import EBVConv2d, EBVLinear
@@ -22,6 +22,7 @@ __all__ = [
     'save_basis',
 ]
 
+compat.mend()
 lazy.register()
 
 

@@ -5,16 +5,17 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DATASETS, METRICS, MODELS, TRANSFORMS
 
+from .compat import why_not_imported
+
 
 class _Lazy(NamedTuple):
     module: str
     host: str
-    extra: str
 
 
-_CLASSIFICATION = _Lazy('ebv_mm.classification', 'mmpretrain', 'cls')
-_DETECTION = _Lazy('ebv_mm.detection', 'mmdet', 'det')
-_SEGMENTATION = _Lazy('ebv_mm.segmentation', 'mmseg', 'seg')
+_CLASSIFICATION = _Lazy('ebv_mm.classification', 'mmpretrain')
+_DETECTION = _Lazy('ebv_mm.detection', 'mmdet')
+_SEGMENTATION = _Lazy('ebv_mm.segmentation', 'mmseg')
 
 # Models, which are attributes of ebv_mm too.
 LAZY = {
@@ -39,14 +40,11 @@ _REGISTRIES = ((MODELS, LAZY), (DATASETS, LAZY_DATASETS), (TRANSFORMS, LAZY_TRAN
 
 def load(name: str) -> Any:
     """Import the host of ``name`` and return what the name stands for."""
-    module, host, extra = next(names[name] for _, names in _REGISTRIES if name in names)
+    module, host = next(names[name] for _, names in _REGISTRIES if name in names)
     try:
         return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'{name} needs {host}, which cannot be imported here ({error}); '
-            f"install it with: pip install 'ebv_mm[{extra}]'"
-        ) from error
+    except ImportError as error:
+        raise ImportError(f'{name} needs {host}: {why_not_imported(host, error)}') from error
 
 
 def register() -> None:

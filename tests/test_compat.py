@@ -1,0 +1,109 @@
+"""Both stacks and every torch: configs of the hosts resolve, checkpoints load with torch's protection on."""
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.logging import HistoryBuffer
+from mmengine.runner.checkpoint import load_checkpoint, save_checkpoint
+from torch import nn
+
+from ebv_mm import compat
+
+protected = pytest.mark.skipif(
+    not hasattr(torch.serialization, 'safe_globals'), reason='this torch has no list of trusted types'
+)
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        'mmpretrain::resnet/resnet18_8xb32_in1k.py',
+        'mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py',
+        'mmseg::upernet/upernet_r18_4xb4-80k_ade20k-512x512.py',
+    ],
+)
+def test_the_configs_of_every_host_resolve(config, tmp_path):
+    (tmp_path / 'mine.py').write_text(f'_base_ = {config!r}')
+    assert Config.fromfile(tmp_path / 'mine.py').model.type
+
+
+@pytest.mark.parametrize('module', ['mmpretrain', 'mmdet', 'mmseg'])
+@pytest.mark.parametrize('fork', [False, True])
+def test_a_fork_is_found_by_its_module_and_a_release_by_its_distribution(monkeypatch, module, fork):
+    release = compat.DISTRIBUTIONS[module][0]
+    monkeypatch.setitem(MODULE2PACKAGE, module, release)
+    monkeypatch.setattr(compat, 'find_spec', lambda name: f'the spec of {name}')
+    monkeypatch.setattr(compat, '_is_distribution', lambda name: not fork)
+    compat.find_the_configs_of_forks()
+    assert MODULE2PACKAGE[module] == (module if fork else release)
+
+
+def checkpoint(value) -> io.BytesIO:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return file
+
+
+def history() -> HistoryBuffer:
+    buffer = HistoryBuffer()
+    for loss in (2.0, 4.0):
+        buffer.update(loss)
+    return buffer
+
+
+@protected
+def test_what_mmengine_saves_loads_with_the_protection_on():
+    kinds = [np.arange(2, dtype=kind) for kind in ('bool', 'uint8', 'int64', 'float16', 'float32', 'float64')]
+    saved = dict(log_scalars={'train/loss': history()}, score=np.float64(0.5), seed=np.int64(3), arrays=kinds)
+    loaded = torch.load(checkpoint(saved), weights_only=True)
+    assert loaded['log_scalars']['train/loss'].mean() == 3 and loaded['score'] == 0.5 and loaded['seed'] == 3
+    assert all(np.array_equal(left, right) for left, right in zip(loaded['arrays'], kinds))
+
+
+@protected
+@pytest.mark.parametrize('attribute', ['__init__', '__class__', '__reduce__'])
+def test_getattr_is_no_way_around_the_protection(attribute):
+    class Sly:
+        def __reduce__(self):
+            return getattr, (HistoryBuffer, attribute)
+
+    with pytest.raises(Exception, match='only statistics of mmengine are trusted'):
+        torch.load(checkpoint(Sly()), weights_only=True)
+
+
+@protected
+def test_other_types_are_refused_as_before():
+    with pytest.raises(Exception, match='[Uu]nsupported (global|class)|weights_only|Weights only'):
+        torch.load(checkpoint(SimpleNamespace(a=1)), weights_only=True)
+
+
+def test_mmengine_loads_its_own_checkpoint(tmp_path, capfd):
+    model = nn.Linear(3, 2)
+    file = tmp_path / 'epoch_1.pth'
+    save_checkpoint(dict(state_dict=model.state_dict(), message_hub=dict(log_scalars={'loss': history()})), str(file))
+    other = nn.Linear(3, 2)
+    loaded = load_checkpoint(other, str(file), map_location='cpu')
+    assert torch.equal(other.weight, model.weight)
+    assert loaded['message_hub']['log_scalars']['loss'].current() == 4
+    assert 'weights_only=False' not in ''.join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    'error, words',
+    [
+        (ModuleNotFoundError("No module named 'mmdet'", name='mmdet'), ['mmdet is not installed', 'onedl-mmdetection']),
+        (ModuleNotFoundError("No module named 'mmcv._ext'", name='mmcv._ext'), ['compiled ops', 'MMCV_WITH_OPS=1']),
+        (ImportError('undefined symbol', path='/x/mmcv/_ext.cpython-311.so'), ['compiled ops', torch.__version__]),
+        (ModuleNotFoundError("No module named 'ftfy'", name='ftfy'), ['needs ftfy', 'pip install ftfy']),
+        (ImportError('cannot import name x'), ['importing mmdet fails: cannot import name x']),
+    ],
+)
+def test_why_a_host_cannot_be_imported_is_one_sentence_with_a_remedy(error, words):
+    sentence = compat.why_not_imported('mmdet', error)
+    assert all(word in sentence for word in words) and '\n' not in sentence
