@@ -4,7 +4,6 @@ Importing ebv_mm calls :func:`mend`.
 """
 
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from typing import Any, List, Tuple
 
 try:
@@ -39,11 +38,10 @@ def mend() -> None:
 def find_the_configs_of_forks() -> None:
     """Let ``_base_ = 'mmseg::...'`` resolve where the distribution of mmseg is a fork.
 
-    mmengine looks for the distribution ``mmsegmentation`` and, where there is none, for a module of that name. For the
-    other hosts the two names are the same.
+    mmengine looks for the distribution ``mmsegmentation`` and, where there is none, for a module of that name.
     """
     for module in ('mmpretrain', 'mmdet', 'mmseg'):
-        if find_spec(module) is not None and not _is_distribution(MODULE2PACKAGE[module]):
+        if _is_distribution(DISTRIBUTIONS[module][1]):
             MODULE2PACKAGE[module] = module
 
 
