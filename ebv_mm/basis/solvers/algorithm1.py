@@ -1,15 +1,16 @@
 """The solver of the paper, for reproduction."""
 
-from typing import Optional, Union
+from typing import Optional, Tuple, Union
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ..measure import coherence
 from ..watch import Watch
+from .cosines import Cosines
+from .descent import descend
 
 TOLERANCE = 1e-4  # of the authors' test whether alpha is reached
+SLICE = 130  # rows taken at a time, as by the authors; without influence on the result
 
 
 def algorithm1(
@@ -17,9 +18,9 @@ def algorithm1(
     dim: int,
     alpha: float,
     *,
-    slice_size: int = 130,
-    tolerance: float = TOLERANCE,
     lr: float = 1e-3,
+    last_lr: Optional[float] = None,
+    tightness: float = 0.0,
     max_steps: int = 100_000,
     patience: int = 2000,
     seed: int = 0,
@@ -34,36 +35,48 @@ def algorithm1(
     vectors together instead: when the largest |cosine| has not improved for ``patience`` steps and is worse than at
     the start, or two vectors coincide, the iteration has diverged and ends with the best rows as well.
 
+    ``last_lr`` and ``tightness`` are ours. The gradient of a hinge does not fade near its goal, so that steps of one
+    size end in a dance around it; and as long as most pairs are above alpha, each row is pushed by hundreds of others.
+
     Args:
         alpha: The largest |cosine| to reach.
-        slice_size: Rows taken at a time; without influence on the result.
-        tolerance: Of the test whether alpha is reached.
-        lr: Step size.
+        lr: Step size; the first one, where there is a last.
+        last_lr: Step size after ``max_steps``, to which it falls geometrically; None for the same all the time.
+        tightness: The hinge begins at this share of the present largest |cosine| as long as that is above alpha, which
+            makes alpha fall from loose to tight. 0 for the paper's fixed alpha; below 1.
         watch: May end the iteration sooner.
     """
-    generator = torch.Generator().manual_seed(seed)
-    w = functional.normalize(torch.randn(num_classes, dim, generator=generator)).to(device or 'cpu')
-    best, best_cosine = w.clone(), coherence(w)
-    first_cosine, best_step = best_cosine, 0
-    watch = watch or Watch()
-    for step in range(max_steps):
-        gradient = torch.zeros_like(w)
-        largest = 0.0
-        for start in range(0, num_classes, slice_size):
-            rows = slice(start, start + slice_size)
-            cosines = w[rows] @ w.T
-            cosines.diagonal(start).zero_()
-            size = cosines.abs()
-            largest = max(largest, float(size.max()))
-            active = cosines.sign().mul_(size > alpha)
+    check_options(lr, last_lr, tightness, max_steps, patience)
+    start = torch.randn(num_classes, dim, generator=torch.Generator().manual_seed(seed)).to(device or 'cpu')
+    cosines = Cosines(start, SLICE)
+    decay = (last_lr or lr) / lr
+    seen: list = []  # the largest |cosine| of the start, of the best rows, of the last rows
+    waited = 0
+
+    def slope(w: Tensor, done: float) -> Tuple[Tensor, float, Optional[float]]:
+        nonlocal seen, waited
+        first, best, last = seen or [cosines.largest(w)] * 3
+        level = max(alpha, tightness * last)
+        gradient, largest = torch.zeros_like(w), 0.0
+        for rows, signed, absolute in cosines(w):
+            largest = max(largest, float(absolute.max()))
+            active = signed.sign_().mul_(absolute > level)
             gradient[rows] += active @ w
             gradient += active.T @ w[rows]
-        if largest < best_cosine:
-            best, best_cosine, best_step = w.clone(), largest, step
-        diverged = largest > first_cosine and (largest > 0.999 or step - best_step > patience)
-        if watch.see(largest) or largest <= alpha + tolerance or diverged:
-            break
-        # through the normalisation only the part orthogonal to w counts
-        gradient -= (gradient * w).sum(1, keepdim=True) * w
-        w = functional.normalize(w - lr * gradient)
-    return best
+        waited = 0 if largest < best else waited + 1
+        seen = [first, min(best, largest), largest]
+        diverged = largest > first and (largest > 0.999 or waited > patience)
+        return gradient, largest, None if largest <= alpha + TOLERANCE or diverged else lr * decay**done
+
+    return descend(start, slope, watch=watch or Watch(), steps=max_steps)[0]
+
+
+def check_options(lr: float, last_lr: Optional[float], tightness: float, max_steps: int, patience: int) -> None:
+    for name, value in (('lr', lr), ('last_lr', last_lr)):
+        if value is not None and not value > 0:
+            raise ValueError(f'{name} = {value!r}, but a step size must be positive; give one, such as 0.001')
+    for name, value in (('max_steps', max_steps), ('patience', patience)):
+        if value < 1:
+            raise ValueError(f'{name} = {value!r}, but at least 1 step is needed; give a larger number')
+    if not 0 <= tightness < 1:
+        raise ValueError(f'tightness = {tightness!r}, but a share of the largest |cosine| lies in [0, 1); give one')
