@@ -15,7 +15,7 @@ from typing import List, Optional
 
 from .commands import COMMAND, make_command
 from .files import size_in_name
-from .jobs import INTERRUPTED, import_file, make_file, print_list
+from .jobs import ALGORITHM1_OPTIONS, INTERRUPTED, import_file, make_file, print_list
 from .make import SOLVERS
 
 
@@ -63,6 +63,21 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         metavar='FILE',
         help='take the vectors from a .npy, .pt or pickle of tensors; nothing in it is executed',
     )
+    paper = parser.add_argument_group('options of --method algorithm1')
+    paper.add_argument('--lr', type=float, metavar='S', help='step size; default: 0.001, as in the paper')
+    paper.add_argument(
+        '--last-lr', type=float, metavar='S', help='step size after --max-steps, to which it falls; default: the same'
+    )
+    paper.add_argument(
+        '--tightness',
+        type=float,
+        metavar='T',
+        help='press on pairs above T times the present largest |cosine| until that is alpha; default: 0, alpha at once',
+    )
+    paper.add_argument('--max-steps', type=int, metavar='K', help='default: 100000')
+    paper.add_argument(
+        '--patience', type=int, metavar='K', help='steps without gain after which it has diverged; default: 2000'
+    )
     args = parser.parse_args(argv)
     sized = args.num_classes is not None and args.dim is not None
     if sum(map(bool, (args.config, sized, args.import_file))) != 1:
@@ -74,6 +89,7 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         (args.list, '--list', 'out method alpha seed time_limit device sparse plot force'),
         (args.sparse, '--sparse', 'seed time_limit device'),
         (closed_form, f'--method {args.method}', 'time_limit device'),
+        (args.method != 'algorithm1', f'--method {args.method or "auto"}', ' '.join(ALGORITHM1_OPTIONS)),
     ):
         given = [f'--{name.replace("_", "-")}' for name in unused.split() if is_given(getattr(args, name))]
         if asked and given:

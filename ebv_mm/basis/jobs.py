@@ -18,6 +18,8 @@ from .make import SOLVERS, make_basis, methods, reaches
 from .measure import mean_deviation, to_degrees
 
 INTERRUPTED = 130
+# the parameters of solvers.algorithm1 that the command line has
+ALGORITHM1_OPTIONS = ('lr', 'last_lr', 'tightness', 'max_steps', 'patience')
 # above this many multiplications the mean deviation is estimated from a sample of the rows
 EXACT_WORK = 2e12
 
@@ -55,6 +57,7 @@ def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: a
                 time_limit=args.time_limit,
                 device=args.device,
                 progress=report,
+                options={name: getattr(args, name) for name in ALGORITHM1_OPTIONS if getattr(args, name) is not None},
             )
     seconds = time.monotonic() - start
     missed = args.alpha is not None and not reaches(basis, args.alpha)

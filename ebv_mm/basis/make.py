@@ -1,6 +1,6 @@
 """Make a basis for N classes in R^d: which method, and what to take of what it found."""
 
-from typing import List, Optional, Union
+from typing import List, Mapping, Optional, Union
 
 import torch
 
@@ -34,6 +34,7 @@ def make_basis(
     progress: Optional[Report] = None,
     structured: bool = False,
     rotate: bool = True,
+    options: Optional[Mapping[str, float]] = None,
 ) -> Basis:
     """Make N unit vectors in R^d whose largest |cosine| is as small as can be.
 
@@ -54,10 +55,13 @@ def make_basis(
             has.
         structured: As in :func:`closed_form_basis`; with the method 'auto' or the name of a closed form.
         rotate: As in :func:`closed_form_basis`; for closed forms.
+        options: Of :func:`algorithm1`: lr, last_lr, tightness, max_steps, patience.
     """
     num_classes, dim = check_size(num_classes, dim)
     check_seed(seed)
     check_device(device)
+    if options and method != 'algorithm1':
+        raise ValueError(f'{", ".join(options)}: only the method "algorithm1" has such options; leave them out')
     if structured:
         if alpha is not None or method in SOLVERS:
             raise ValueError('structured=True asks for a closed form; give no alpha and no solver with it')
@@ -73,7 +77,8 @@ def make_basis(
                 'reaches the best, 0; give one, such as 0.004'
             )
         wanted = 1.2 * bound if alpha is None else alpha
-        return DenseBasis(algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device), method, seed)
+        vectors = algorithm1(num_classes, dim, wanted, seed=seed, watch=watch, device=device, **(options or {}))
+        return DenseBasis(vectors, method, seed)
     if method not in ('auto', *SOLVERS):
         return closed_form_basis(num_classes, dim, method=method, seed=seed, rotate=rotate)
     offers = [] if method == 'solver' else closed_forms(num_classes, dim)

@@ -6,6 +6,7 @@ from typing import Callable, Optional
 
 # Called with (seconds since the start, best coherence so far); a true return value stops the iteration.
 Report = Callable[[float, float], Optional[bool]]
+SECONDS_BETWEEN_REPORTS = 0.2
 
 
 class Watch:
@@ -14,15 +15,11 @@ class Watch:
     Args:
         time_limit: Seconds from now, None for no limit.
         target: Stop as soon as this coherence is reached.
-        report: Called at most every ``interval`` seconds.
+        report: Called at most every :data:`SECONDS_BETWEEN_REPORTS`.
     """
 
     def __init__(
-        self,
-        time_limit: Optional[float] = None,
-        target: float = 0.0,
-        report: Optional[Report] = None,
-        interval: float = 0.2,
+        self, time_limit: Optional[float] = None, target: float = 0.0, report: Optional[Report] = None
     ) -> None:
         if time_limit is not None and not time_limit > 0:
             raise ValueError(f'time_limit = {time_limit!r}, but it must be a positive number of seconds or None')
@@ -30,7 +27,6 @@ class Watch:
         self.time_limit = time_limit
         self.target = target
         self.report = report
-        self.interval = interval
         self.stopped = False
         self.best = math.inf
         self._last_report = -math.inf
@@ -47,7 +43,7 @@ class Watch:
         """Take note of a coherence that was reached; True when it is time to end."""
         self.best = min(self.best, coherence)
         elapsed = self.elapsed
-        if self.report is not None and elapsed - self._last_report >= self.interval:
+        if self.report is not None and elapsed - self._last_report >= SECONDS_BETWEEN_REPORTS:
             self._last_report = elapsed
             self.stopped = bool(self.report(elapsed, self.best)) or self.stopped
         return self.over

@@ -303,3 +303,20 @@ def test_interrupt_keeps_the_best_so_far_and_a_better_one(better, tmp_path):
         (kept,) = tmp_path.glob('500x40.interrupted-reached-0.*.safetensors')
     assert load_basis(kept).method == 'solver' and len(list(tmp_path.iterdir())) == 1 + better
     assert f'the best so far is {kept};' in message
+
+
+def test_the_options_of_algorithm_1(tool, tmp_path, capsys):
+    """A falling step and alpha reach what the paper's do not; the file without them is kept under another name."""
+    command = (
+        '--num-classes 80 --dim 40 --method algorithm1 --alpha .135 --lr .01 --max-steps 600 --patience 600'.split()
+    )
+    command += ['--out', str(tmp_path / '80x40.safetensors')]
+    assert tool.main(command) == 1
+    assert 'alpha = 0.135 was asked for' in capsys.readouterr().err
+    assert tool.main(command + ['--last-lr', '2e-4', '--tightness', '.9']) == 0
+    assert load_basis(tmp_path / '80x40.safetensors').coherence <= 0.1351
+    assert tool.main(command + ['--force', '--tightness', '2']) == 1
+    assert 'tightness = 2.0, but' in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        tool.main(command[:4] + ['--lr', '.1', '--patience', '3'])
+    assert '--lr, --patience would be ignored with --method auto' in capsys.readouterr().err

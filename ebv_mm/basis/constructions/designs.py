@@ -12,6 +12,9 @@ from ..hadamard import num_sign_patterns, sign_patterns
 from ..structured_products import DesignProducts
 from .frame import Frame, Offer
 
+# of polynomials; a larger one has more vectors than anybody needs, far apart from the bound
+MAX_DEGREE = 3
+
 
 class Design(Frame):
     r"""Supports of r coordinates, any two with at most t in common; on each of them sign patterns / sqrt(r).
@@ -82,9 +85,9 @@ def polynomial_supports(f: Field, size: int, first_values: int, degree: int) -> 
     return supports
 
 
-def polynomial_offers(num_classes: int, dim: int, max_degree: int = 3) -> Iterator[Offer]:
+def polynomial_offers(num_classes: int, dim: int) -> Iterator[Offer]:
     """For each degree t the largest r with (r - 1) q + s <= d and enough vectors; of those the fewest coordinates."""
-    for degree in range(1, max_degree + 1):
+    for degree in range(1, MAX_DEGREE + 1):
         offer = _best_polynomials(num_classes, dim, degree)
         if offer is not None:
             yield offer
