@@ -38,11 +38,11 @@ def soft_maximum(
 ) -> Tuple[Tensor, float]:
     r"""Minimise :math:`\max_{i \ne j} |w_i \cdot w_j|` over unit rows, from a given start.
 
-    Heavy-ball descent on :math:`\frac1\beta \log \sum_{i \ne j} e^{\beta |w_i \cdot w_j|}`. The sharpness beta, relative
-    to the largest |cosine|, rises geometrically from soft, where the landscape has few bad minima, to sharp, where it is
-    the maximum; the step falls geometrically. The end of the schedule is set by ``steps`` or, if that is None, by the
-    watch's time limit: then the result depends on the speed of the machine. Rows are taken in blocks, so that no N x N
-    matrix is held.
+    Heavy-ball descent on :math:`\frac1\beta \log \sum_{i \ne j} e^{\beta |w_i \cdot w_j|}`. The sharpness beta,
+    relative to the largest |cosine|, rises geometrically from soft, where the landscape has few bad minima, to sharp,
+    where it is the maximum; the step falls geometrically. The end of the schedule is set by ``steps`` or, if that is
+    None, by the watch's time limit: then the result depends on the speed of the machine. Rows are taken in blocks, so
+    that no N x N matrix is held.
 
     Args:
         start: (N, d) unit rows, on the device to compute on. Not modified.

@@ -18,9 +18,10 @@ def rows(num_classes, dim):
 def test_a_step_is_one_of_gradient_descent_on_the_papers_sum():
     w = rows(50, 20).double().requires_grad_()
     unit = functional.normalize(w)
-    ((unit @ unit.T).abs() - torch.eye(50) - 0.2).relu().sum().backward()
+    ((unit @ unit.T).abs() - torch.eye(50) - 0.5).relu().sum().backward()
     expected = functional.normalize(w.detach() - 0.001 * w.grad)
-    assert torch.allclose(algorithm1(50, 20, 0.2, lr=0.001, max_steps=2).double(), expected, atol=1e-5)
+    assert torch.allclose(algorithm1(50, 20, 0.5, lr=0.001, max_steps=2).double(), expected, atol=1e-5)
+    assert not torch.allclose(expected, w.detach(), atol=1e-4)
 
 
 def test_it_reaches_its_alpha():
