@@ -1,123 +1,132 @@
-"""Tables and pictures of the studies."""
+"""The tables and the picture of docs/results.md, from the records of the runs."""
 
+import re
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Dict, Iterable, List, Sequence
 
-from histories import History
-from matplotlib.figure import Figure
-from studies import LABELS, LONG_TAILS, STUDIES, SWEEP_FC, SWEEPS, TOP1, Run, Study, runs_of
+from rich.console import Console
+from run_records import MEASURED, Record
+from studies import FC, REPO, STUDIES, TAU, Study
 
-from ebv_mm.output import save_figure
+from ebv_mm.output import markdown_table, new_figure, save_figure, whole_file
 
-# The usual thirds of the long tail; CIFAR-10's classes are sorted by their number of images.
-THIRDS = {'many images (classes 0-2)': slice(0, 3), 'some (3-6)': slice(3, 7), 'few (7-9)': slice(7, 10)}
+PAGE = REPO / 'docs' / 'results.md'
+# The comparisons with FC: those of the first table, and of the picture. Every other study has a table of its own.
+COMPARISONS = ('lt100', 'lt100-step', 'lt100-8e', 'lt10', 'voc-det', 'voc-seg', 'voc-seg-long')
+MAIN = ('accuracy/top1', 'mIoU', 'coco/bbox_mAP', 'coco/segm_mAP')
+# A table stands on the page between these two lines.
+BLOCK = re.compile(r'(<!-- table: (\S+) -->\n).*?(<!-- end -->)', re.DOTALL)
+
+Records = dict[str, Record]
 
 
-def mean_and_spread(values: Sequence[float]) -> str:
+def mean_and_spread(values: Sequence[float], sign: str = '') -> str:
     """The mean and, of several values, the standard deviation (of the sample, n - 1)."""
-    mean = f'{statistics.mean(values):.2f}'
-    return f'{mean} ± {statistics.stdev(values):.2f}' if len(values) > 1 else mean
+    mean = f'{statistics.mean(values):{sign}.1f}'
+    return f'{mean} ± {statistics.stdev(values):.1f}' if len(values) > 1 else mean
 
 
-def percent(key: str, value: float) -> float:
-    """Metrics in percent; mmdet's are shares of one."""
-    return 100 * value if key.startswith('coco/') else value
+def done(study: Study, setting: str, records: Records) -> list[Record]:
+    return [records[run.name] for run in study.settings[setting] if run.name in records]
 
 
-def finished(runs: Iterable[Run], histories: Dict[str, History]) -> List[History]:
-    return [histories[run.name] for run in runs if histories[run.name].finished]
+def differences(study: Study, setting: str, metric: str, records: Records) -> list[float]:
+    """How far a setting is ahead of FC, seed by seed, for the seeds that both have."""
+    fc = {record.seed: record.last(metric) for record in done(study, FC, records)}
+    return [r.last(metric) - fc[r.seed] for r in done(study, setting, records) if r.seed in fc]
 
 
-def table(study: Study, histories: Dict[str, History]) -> List[str]:
-    """Last figures of the finished runs of a study, as markdown: mean and standard deviation over the seeds."""
-    columns = [*study.metrics.values(), *study.losses.values()]
-    columns += (
-        ["norm of the classifier's weight", 'its stable rank', 'its cosine with its beginning']
-        if study.classifier
-        else []
-    )
-    columns += ['images/s', 'waiting for data']
-    lines = [f'### {study.title}', f'| | runs | {" | ".join(columns)} |', '|---' * (len(columns) + 2) + '|']
-    for setting, runs in study.settings.items():
-        ended = finished(runs, histories)
-        if not ended:
-            continue
-        cells = [mean_and_spread([percent(key, history.last(key)) for history in ended]) for key in study.metrics]
-        cells += [mean_and_spread([history.losses(key)[1][-1] for history in ended]) for key in study.losses]
-        if study.classifier:
-            cells += map(mean_and_spread, zip(*(history.classifier for history in ended)))
-        speeds, shares = zip(*(history.speed() for history in ended))
-        cells += [f'{statistics.mean(speeds):.3g}', f'{statistics.mean(shares):.0%}']
-        lines.append(f'| {setting} | {len(ended)} | {" | ".join(cells)} |')
-    missing = [
-        f'{run.name} ({histories[run.name].done}/{histories[run.name].total})'
-        for runs in study.settings.values()
-        for run in runs
-        if not histories[run.name].finished
-    ]
-    return lines + ([f'\nnot finished: {", ".join(missing)}'] if missing else [])
+def comparison(records: Records) -> list[dict[str, object]]:
+    """All settings that are compared with FC: means, and the difference to FC seed by seed."""
+    rows = []
+    for study in (STUDIES[name] for name in COMPARISONS):
+        begun = len(rows)
+        for setting in study.settings:
+            ended = done(study, setting, records)
+            for metric in (metric for metric in study.metrics if ended and metric in MAIN):
+                ahead = [] if setting == FC else differences(study, setting, metric, records)
+                rows.append(
+                    {
+                        'task': study.title if len(rows) == begun else '',
+                        'classifier': setting,
+                        'figure': study.metrics[metric],
+                        'seeds': len(ended),
+                        'mean ± deviation': mean_and_spread([record.last(metric) for record in ended]),
+                        'minus FC, by seed': mean_and_spread(ahead, '+') if ahead else '',
+                        'of 0.1.0': sum(record.source != MEASURED for record in ended) or '',
+                    }
+                )
+    return rows
 
 
-def class_table(study: Study, histories: Dict[str, History]) -> List[str]:
-    """Accuracy of the classes with many, some and few images."""
-    lines = [f'### {study.title}: by number of training images', f'| | runs | {" | ".join(THIRDS)} |', '|---' * 5 + '|']
-    for setting, runs in study.settings.items():
-        recalls = [recalls for run in runs for recalls in histories[run.name].recalls]
-        if recalls:
-            cells = [mean_and_spread([statistics.mean(r[third]) for r in recalls]) for third in THIRDS.values()]
-            lines.append(f'| {setting} | {len(recalls)} | {" | ".join(cells)} |')
-    return lines
+def details(study: Study, records: Records) -> list[dict[str, object]]:
+    """Everything that is known of the last epochs of a study's runs: means over the seeds."""
+    rows = []
+    for setting in study.settings:
+        ended = done(study, setting, records)
+        if ended:
+            row = {'': setting, 'seeds': len(ended)}
+            row |= {name: cell([record.last(key) for record in ended]) for key, name in study.metrics.items()}
+            row |= {name: cell([record.last_loss(key) for record in ended], 2) for key, name in study.losses.items()}
+            row['norm at first'] = cell([record.classifier.norm_begin for record in ended])
+            row['turned to'] = cell([record.classifier.cosine for record in ended], 2)
+            rows.append(row)
+    return rows
 
 
-def curves(study: Study, histories: Dict[str, History], path: Path) -> None:
-    """Paint losses and first metric of the finished runs: a colour for each setting, a line for each run, FC dashed."""
-    (metric, heading), *_ = study.metrics.items()
-    figure = Figure(figsize=(4.2 * len(study.losses) + 4.2, 3.6), layout='constrained')
-    *panels, last = figure.subplots(1, len(study.losses) + 1)
-    for k, (setting, runs) in enumerate(study.settings.items()):
-        style = dict(color=f'C{k}', linewidth=1.2, linestyle='--' if 'FC' in setting else '-')
-        ended = finished(runs, histories)
-        for history, label in zip(ended, [setting, *[None] * len(ended)]):
-            for panel, (key, name) in zip(panels, study.losses.items()):
-                panel.plot(*history.losses(key), **style)
-                panel.set(xlabel=history.unit, ylabel=name, yscale='log')
-                panel.yaxis.set_major_formatter('{x:g}')
-                panel.yaxis.set_minor_formatter('{x:g}')
-            steps = sorted(history.val)
-            last.plot(steps, [percent(metric, history.val[s][metric]) for s in steps], marker='.', label=label, **style)
-            last.set(xlabel=history.unit, ylabel=heading)
-    figure.suptitle(study.title, fontsize=10)
-    figure.legend(frameon=False, loc='outside lower center', ncols=3, fontsize=8)
-    save_figure(figure, path)
+def cell(values: Sequence[float | None], digits: int = 1) -> str:
+    """The mean over the seeds, if all of them are known."""
+    return '' if None in values else f'{statistics.mean(values):.{digits}f}'
 
 
-def sweep(key: str, histories: Dict[str, History], path: Path) -> None:
-    """Paint what a setting does to the accuracy of the last epoch, a line for each initialisation, FC a level."""
-    (metric, heading), *_ = TOP1.items()
-    figure = Figure(figsize=(5, 3.4), layout='constrained')
-    panel = figure.subplots()
-    for name, runs in SWEEPS[key].items():
-        panel.plot(list(runs), [histories[run.name].last(metric) for run in runs.values()], marker='o', label=name)
-    panel.axhline(histories[SWEEP_FC.name].last(metric), color='C2', linestyle='--', label='FC')
-    panel.set_xscale('log')
-    values = list(next(iter(SWEEPS[key].values())))
-    panel.set_xticks(values, [f'{value:g}' for value in values], minor=False)
-    panel.minorticks_off()
-    panel.set(xlabel=LABELS[key], ylabel=heading)
-    panel.legend(frameon=False, fontsize=8)
-    save_figure(figure, path)
-
-
-def report(work_dir: Path, pictures: Path) -> None:
-    histories = {run.name: History(run, work_dir) for run in runs_of(list(STUDIES))}
+def missing(records: Records) -> list[dict[str, object]]:
+    """The studies of which not all runs are on record."""
+    rows = []
     for name, study in STUDIES.items():
-        print('\n'.join(table(study, histories)), end='\n\n')
-        if name in LONG_TAILS:
-            print('\n'.join(class_table(study, histories)), end='\n\n')
-        if any(finished(runs, histories) for runs in study.settings.values()):
-            curves(study, histories, pictures / f'{name}.png')
-    for key, by_name in SWEEPS.items():
-        if any(finished(runs.values(), histories) for runs in by_name.values()):
-            sweep(key, histories, pictures / f'{key}_sweep.png')
-    print(f'pictures: {pictures}')
+        names = {run.name for runs in study.settings.values() for run in runs}
+        if not names <= set(records):
+            counts = f'{len(names & set(records))} of {len(names)}'
+            rows.append({'study': f'`{name}`', 'task': study.title, 'runs on record': counts})
+    return rows
+
+
+def rule(records: Records, path: Path) -> None:
+    """Paint how far EBV is ahead of FC, over the norm that its projection begins with, a line for each task."""
+    figure = new_figure(7, 4)
+    panel = figure.subplots()
+    for k, study in enumerate(STUDIES[name] for name in COMPARISONS):
+        metric = next(iter(study.metrics))
+        points = []
+        for setting in study.settings:
+            ahead = differences(study, setting, metric, records) if setting.startswith('EBV') else []
+            if ahead:
+                norm = statistics.mean(r.classifier.norm_begin for r in done(study, setting, records))
+                points.append((norm * TAU, statistics.mean(ahead), statistics.stdev(ahead) if len(ahead) > 1 else 0))
+        if points:
+            x, y, error = zip(*sorted(points), strict=True)
+            heading = study.metrics[metric]
+            panel.errorbar(x, y, error, marker='o', capsize=3, color=f'C{k}', label=f'{study.title} ({heading})')
+    panel.axhline(0, color='black', linewidth=0.8)
+    panel.axvline(1, color='black', linewidth=0.8, linestyle=':')
+    panel.set_xscale('log')
+    panel.set(xlabel='tau x norm of the projection at the beginning (1: balanced)', ylabel='points ahead of FC')
+    figure.legend(frameon=False, loc='outside lower center', ncols=2, fontsize=7)
+    save_figure(figure, path)
+
+
+def fill(page: str, records: Records) -> str:
+    """The page with its tables."""
+    tables = {name: details(study, records) for name, study in STUDIES.items()}
+    tables |= {'comparison': comparison(records), 'missing': missing(records)}
+    return BLOCK.sub(lambda block: f'{block[1]}{markdown_table(tables[block[2]])}\n{block[3]}', page)
+
+
+def report(records: Records, page: Path, console: Console) -> None:
+    """Replace the tables of the page, paint its picture."""
+    text = fill(page.read_text(), records)
+    with whole_file(page) as part:
+        part.write_text(text)
+    picture = page.parent / 'results' / 'rule.png'
+    rule(records, picture)
+    console.print(f'{page}: {len(BLOCK.findall(text))} tables from {len(records)} runs; picture: {picture}')

@@ -1,6 +1,6 @@
 """The demo: EBV against its FC twin on real handwriting, on all three hosts, in a few minutes on two cores.
 
-Makes the data sets and the bases, trains six models with tools/train.py, compares them by the hosts' own metrics,
+Makes the data sets and the bases, trains the twins of three tasks with tools/train.py, compares them by the hosts' own metrics,
 and draws what the EBV models predict. Stop it with Ctrl-C whenever you like: the next run reuses finished models.
 """
 
@@ -9,29 +9,34 @@ import hashlib
 import json
 import os
 import shutil
-import signal
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # trainings/ is beside this folder, and not installed
 
 from digit_files import STAMP, ensure_datasets
 from mmengine.config import Config
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from training import DemoError, Result, Training, train_all
+from training import DemoError, DemoTraining, Result, train_demo
 
 from ebv_mm import load_basis
-from ebv_mm.output import whole_file
+from ebv_mm.output import print_table, whole_file
+from trainings import INTERRUPTED, interruptible
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = Path('demo/configs')
 # Where the configs look for the data.
 DATA = Path('data/demo')
 KINDS = ('EBV', 'FC')
-INTERRUPTED = 130
+ONE_RUN = (
+    'A line with one seed shows that both twins learn, and not which is better: another seed or another machine moves '
+    'its difference by several points. docs/results.md has comparisons over seeds.'
+)
 
 
 class Metric(NamedTuple):
@@ -49,14 +54,15 @@ class Task(NamedTuple):
     name: str
     host: str
     classifier: str
-    metrics: Tuple[Metric, ...]
+    metrics: tuple[Metric, ...]
+    seeds: tuple[int, ...] = (0,)
 
     def config(self, kind: str) -> Path:
         return CONFIGS / f'{self.name}_{kind.lower()}.py'
 
 
 TASKS = (
-    Task('classification', 'mmpretrain', 'head.fc', (Metric('top-1', 'accuracy/top1', 1, 95),)),
+    Task('classification', 'mmpretrain', 'head.fc', (Metric('top-1', 'accuracy/top1', 1, 95),), (0, 1, 2)),
     Task(
         'detection',
         'mmdet',
@@ -67,26 +73,28 @@ TASKS = (
 )
 
 
-def main(argv: Optional[List[str]] = None) -> int:
+# By task and by kind, a result for each seed.
+Results = dict[Task, dict[str, list[Result]]]
+
+
+def main(argv: list[str] | None = None) -> int:
     args = parse_args(argv)
     work_dir = args.work_dir.resolve()
     # The configs name their data relative to the clone.
     os.chdir(ROOT)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return run(work_dir, args, console)
+        with interruptible():
+            return run(work_dir, args, console)
     except KeyboardInterrupt:
         console.print('Stopped. Finished models are kept: run it again to go on.')
         return INTERRUPTED
     except (DemoError, OSError) as error:
         console.print(f'error: {error}', style='red')
         return 1
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
-def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
+def parse_args(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         '--work-dir', type=Path, default=ROOT / 'work_dirs' / 'demo', help='for all results (default: work_dirs/demo)'
@@ -116,20 +124,25 @@ def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
         basis = load_basis(path)
         console.print(f'Basis: {path}, {basis.num_classes} vectors in R^{basis.dim}, min angle {basis.min_angle:.3f}')
 
-    trainings = []
-    for task in TASKS:
-        for kind in KINDS:
-            config = task.config(kind)
-            trainings.append(Training(config, work_dir / config.stem, stamp(task, kind)))
+    trainings = {
+        (task, kind): [DemoTraining(task.config(kind), seed, work_dir, stamp(task, kind)) for seed in task.seeds]
+        for task in TASKS
+        for kind in KINDS
+    }
+    every = [training for seeds in trainings.values() for training in seeds]
     if args.fresh:
-        for training in trainings:
+        for training in every:
             shutil.rmtree(training.folder, ignore_errors=True)
-    console.print(f'Training {len(trainings)} models, {args.jobs} at a time; their logs: {work_dir}/*/train.log')
-    results = train_all(trainings, args.jobs, console)
-    results = {task: {kind: results[task.config(kind).stem] for kind in KINDS} for task in TASKS}
+    console.print(f'Training {len(every)} models, {args.jobs} at a time; their logs: {work_dir}/*/train.log')
+    by_name = train_demo(every, args.jobs, console)
+    results: Results = {
+        task: {kind: [by_name[training.name] for training in trainings[task, kind]] for kind in KINDS}
+        for task in TASKS
+    }
 
     write_results(results, work_dir / 'results.json')
-    console.print(comparison(results))
+    print_table(comparison(results), 'EBV against its FC twin, on test digits (per cent)', console)
+    console.print(ONE_RUN)
     console.print('Drawing pictures ...')
     draw_pictures(results, work_dir)
     failures = too_low(results)
@@ -141,7 +154,7 @@ def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
     return 1 if failures else 0
 
 
-def make_bases() -> List[str]:
+def make_bases() -> list[str]:
     """Make the bases that the configs name, where they are missing; returns their paths."""
     paths = {}
     for config in (task.config('EBV') for task in TASKS):
@@ -165,45 +178,62 @@ def stamp(task: Task, kind: str) -> str:
     return digest.hexdigest()
 
 
-def comparison(results: Dict[Task, Dict[str, Result]]) -> Table:
-    """One table, EBV against FC."""
-    table = Table(title='EBV against its FC twin, on test digits (per cent)', box=box.SIMPLE_HEAD)
-    for column in ('host', 'task', 'metric'):
-        table.add_column(column, no_wrap=True)
-    for column in (*KINDS, 'EBV - FC', 'seconds'):
-        table.add_column(column, justify='right', no_wrap=True)
+def comparison(results: Results) -> list[dict[str, str]]:
+    """The rows of one table, EBV against FC: means over the seeds, with standard deviations where there are several."""
+    rows = []
     for task, pair in results.items():
         for i, metric in enumerate(task.metrics):
-            ebv, fc = (value(pair[kind], metric) for kind in KINDS)
-            names = (task.host, task.name) if i == 0 else ('', '')
-            seconds = ' / '.join(f'{pair[kind].seconds:.0f}' for kind in KINDS) if i == 0 else ''
-            table.add_row(*names, metric.title, f'{ebv:.1f}', f'{fc:.1f}', f'{ebv - fc:+.1f}', seconds)
-    return table
+            ebv, fc = ([value(result, metric) for result in pair[kind]] for kind in KINDS)
+            ahead = [one - other for one, other in zip(ebv, fc, strict=True)]
+            seconds = ' / '.join(f'{sum(r.seconds for r in pair[kind]):.0f}' for kind in KINDS)
+            rows.append(
+                {
+                    'host': '' if i else task.host,
+                    'task': '' if i else task.name,
+                    'metric': metric.title,
+                    'seeds': len(task.seeds),
+                    'EBV': spread(ebv),
+                    'FC': spread(fc),
+                    'EBV - FC': spread(ahead, '+'),
+                    'seconds': '' if i else seconds,
+                }
+            )
+    return rows
+
+
+def spread(values: Sequence[float], sign: str = '') -> str:
+    """The mean and, of several values, the standard deviation (of the sample, n - 1)."""
+    mean = f'{statistics.mean(values):{sign}.1f}'
+    return f'{mean} ± {statistics.stdev(values):.1f}' if len(values) > 1 else mean
 
 
 def value(result: Result, metric: Metric) -> float:
     return metric.factor * result.metrics[metric.key]
 
 
-def too_low(results: Dict[Task, Dict[str, Result]]) -> List[str]:
+def too_low(results: Results) -> list[str]:
     """A sentence for every model that has not learned."""
     return [
-        f'{task.config(kind).stem}: {metric.title} is {value(result, metric):.1f} %, but a model that has learned '
-        f'reaches {metric.floor} %; see {Path(result.checkpoint).parent / "train.log"}'
+        f'{Path(result.checkpoint).parent.name}: {metric.title} is {value(result, metric):.1f} %, but a model that '
+        f'has learned reaches {metric.floor} %; see {Path(result.checkpoint).parent / "train.log"}'
         for task, pair in results.items()
-        for kind, result in pair.items()
+        for seeds in pair.values()
+        for result in seeds
         for metric in task.metrics
         if not value(result, metric) >= metric.floor
     ]
 
 
-def write_results(results: Dict[Task, Dict[str, Result]], path: Path) -> None:
-    content = {task.name: {kind: result._asdict() for kind, result in pair.items()} for task, pair in results.items()}
+def write_results(results: Results, path: Path) -> None:
+    content = {
+        task.name: {kind: [result._asdict() for result in seeds] for kind, seeds in pair.items()}
+        for task, pair in results.items()
+    }
     with whole_file(path) as part:
         part.write_text(json.dumps(content, indent=2))
 
 
-def draw_pictures(results: Dict[Task, Dict[str, Result]], folder: Path) -> None:
+def draw_pictures(results: Results, folder: Path) -> None:
     # Imported here, because this imports matplotlib and then the hosts.
     import pictures
 
@@ -214,9 +244,9 @@ def draw_pictures(results: Dict[Task, Dict[str, Result]], folder: Path) -> None:
     }
     for task, pair in results.items():
         draw, indices = drawings[task.name]
-        draw(pictures.predict(task.config('EBV'), pair['EBV'].checkpoint, indices), folder / f'{task.name}.png')
+        draw(pictures.predict(task.config('EBV'), pair['EBV'][0].checkpoint, indices), folder / f'{task.name}.png')
     vectors = {
-        task.name: {kind: pictures.class_vectors(result.checkpoint, task.classifier) for kind, result in pair.items()}
+        task.name: {kind: pictures.class_vectors(seeds[0].checkpoint, task.classifier) for kind, seeds in pair.items()}
         for task, pair in results.items()
     }
     pictures.draw_angles(vectors, folder / 'angles.png')
