@@ -221,9 +221,7 @@ STUDIES = {
     'd': Study(
         'd, at tau = .07 (imbalance 100, 8 epochs)',
         TOP1,
-        sweep(
-            'd', {dim: {} if dim == 10 else dict(basis=f'data/ebv/10x{dim}.safetensors') for dim in (3, 5, 10, 20)}
-        ),
+        sweep('d', {dim: {} if dim == 10 else dict(basis=f'data/ebv/10x{dim}.safetensors') for dim in (3, 5, 10, 20)}),
     ),
     'rate': Study(
         'learning rate (imbalance 100, 8 epochs)',

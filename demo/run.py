@@ -1,7 +1,8 @@
 """The demo: EBV against its FC twin on real handwriting, on all three hosts, in a few minutes on two cores.
 
-Makes the data sets and the bases, trains the twins of three tasks with tools/train.py, compares them by the hosts' own metrics,
-and draws what the EBV models predict. Stop it with Ctrl-C whenever you like: the next run reuses finished models.
+Makes the data sets and the bases, trains the twins of three tasks with tools/train.py, compares them by the hosts'
+own metrics, and draws what the EBV models predict. Stop it with Ctrl-C whenever you like: the next run reuses finished
+models.
 """
 
 import argparse
@@ -136,8 +137,7 @@ def run(work_dir: Path, args: argparse.Namespace, console: Console) -> int:
     console.print(f'Training {len(every)} models, {args.jobs} at a time; their logs: {work_dir}/*/train.log')
     by_name = train_demo(every, args.jobs, console)
     results: Results = {
-        task: {kind: [by_name[training.name] for training in trainings[task, kind]] for kind in KINDS}
-        for task in TASKS
+        task: {kind: [by_name[training.name] for training in trainings[task, kind]] for kind in KINDS} for task in TASKS
     }
 
     write_results(results, work_dir / 'results.json')

@@ -100,9 +100,7 @@ class Training:
             self.process.wait()
 
 
-def train_all(
-    trainings: Sequence[Training], jobs: int, console: Console, ended: Callable[[Training], None]
-) -> None:
+def train_all(trainings: Sequence[Training], jobs: int, console: Console, ended: Callable[[Training], None]) -> None:
     """Train, ``jobs`` at a time, and call ``ended`` with every training that ends, well or not.
 
     Ctrl-C, or an error that ``ended`` raises, stops the trainings that run.
