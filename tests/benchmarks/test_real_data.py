@@ -54,7 +54,7 @@ def test_names_are_unique_and_configs_exist():
     assert all((REPO / f'{run.config}.py').exists() for run in ALL)
 
 
-@pytest.mark.parametrize('study', ['lt100', 'lt100-8e', 'lt10'])
+@pytest.mark.parametrize('study', ['lt100', 'lt100-8e', 'lt100-r8', 'lt10'])
 def test_arms_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed(study):
     settings = STUDIES[study].settings
     for runs in zip(*settings.values(), strict=True):
@@ -129,7 +129,7 @@ def test_eight_epochs_end_their_schedule():
         cfg = resolve(run)
         if run.name.startswith('lt') and 'step' not in run.name:
             assert cfg.param_scheduler[-1].end == cfg.train_cfg.max_epochs
-            assert cfg.train_cfg.max_epochs == (8 if run.name.startswith('lt100-8e') else 30)
+            assert cfg.train_cfg.max_epochs == (8 if run.name.startswith(('lt100-8e', 'lt100-r8')) else 30)
             assert cfg.train_cfg.max_epochs % cfg.train_cfg.val_interval == 0
 
 
