@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from .basis import Basis, DenseProducts, Products
-from .basis.products import Scratch
 from .layers import check_tau, scaled_direction
 from .precision import autocast_off, working_dtype
 
@@ -19,6 +18,8 @@ Target = Union[Tensor, Tuple[Tensor, Tensor]]
 
 # a (B, N) target with at most this many classes in each row is read as those few: mixup and cutmix have two
 FEW = 8
+# rows whose named class vectors are made at a time
+NAMED_ROWS = 256
 
 
 class _Target(NamedTuple):
@@ -29,7 +30,7 @@ class _Target(NamedTuple):
 
     classes: Tensor  # (B, K)
     shares: Tensor  # (B, K)
-    smooth: Tensor  # (B,)
+    smooth: Optional[Tensor]  # (B,), None without smoothing
     dense: Optional[Tensor]  # (B, N), not scaled by the weights
     weight: Optional[Tensor]  # (N,)
 
@@ -93,45 +94,8 @@ def basis_topk(embedding: Tensor, k: int, basis: AnyBasis, tau: float = 0.07) ->
         raise ValueError(f'k = {k}, but there are {products.num_classes} classes; give a number from 1 to that')
     with torch.no_grad(), autocast_off(embedding.device.type):
         z = products.enter(scaled_direction(embedding.to(dtype), tau))
-        scratch = products.scratch(len(z))
-        parts = [_topk(z[rows], k, products, scratch) for rows in products.row_chunks(len(z))]
-    if not parts:
-        return z.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=z.device)
-    return torch.cat([scores for scores, _ in parts]), torch.cat([classes for _, classes in parts])
-
-
-def _topk(z: Tensor, k: int, products: Products, scratch: Scratch) -> Tuple[Tensor, Tensor]:
-    best, classes = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.int64, device=z.device)
-    softmax = _OnlineSoftmax(z)
-    for start, stop in products.class_blocks(len(z)):
-        logits = products.inner(z, start, stop, scratch)
-        values, places = logits.topk(min(k, stop - start), 1)
-        values, places = torch.cat([best, values], 1), torch.cat([classes, places + start], 1)
-        best, order = values.topk(min(k, values.shape[1]), 1)
-        classes = places.gather(1, order)
-        softmax.add(logits)
-    return (best - softmax.log_sum()[:, None]).exp().to(z.dtype), classes
-
-
-class _OnlineSoftmax:
-    """Maximum and sum of exponentials of logits that come in blocks; one for each row."""
-
-    def __init__(self, z: Tensor) -> None:
-        self.maximum = z.new_full((len(z),), -torch.inf)
-        self.total = z.new_zeros(len(z))
-
-    def add(self, logits: Tensor) -> Tensor:
-        """Turn a block into exponentials relative to the new maximum, in place; return by what the old ones shrink."""
-        maximum = torch.maximum(self.maximum, logits.amax(1))
-        shrink = (self.maximum - maximum).exp_()
-        logits.sub_(maximum[:, None]).exp_()
-        self.total.mul_(shrink).add_(logits.sum(1))
-        self.maximum = maximum
-        return shrink
-
-    def log_sum(self) -> Tensor:
-        """In float64, so that a small loss at large logits is not lost in their difference."""
-        return self.maximum.double() + self.total.double().log()
+        logits, classes, log_sum = products.largest(z, k)
+        return (logits - log_sum[:, None]).exp().to(dtype), classes
 
 
 class _Streamed(torch.autograd.Function):
@@ -139,19 +103,22 @@ class _Streamed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z: Tensor, products: Products, *coefficients) -> Tensor:
-        target = _Target(*coefficients)
-        needs_gradient = ctx.needs_input_grad[0]
-        losses = z.new_empty(len(z))
-        gradient = torch.empty_like(z) if needs_gradient else None
-        everyone = _weighted_sum(products, target.weight, z) if bool(target.smooth.any()) else None
-        scratch = products.scratch(len(z))
-        for rows in products.row_chunks(len(z)):
-            part = _Target(*(_rows(item, rows) for item in target[:4]), target.weight)
-            losses[rows], grad = _loss_of_rows(z[rows], products, part, everyone, needs_gradient, scratch)
-            if needs_gradient:
-                gradient[rows] = grad
+        target, needs_gradient = _Target(*coefficients), ctx.needs_input_grad[0]
+        sums = products.soft_sums(z, target.classes, needs_gradient)
+        # in float64 for the reason of `log_sum`; there is one number for each row
+        share = target.shares.sum(1, dtype=torch.float64)
+        picked = (sums.picked * target.shares).sum(1, dtype=torch.float64)
+        spread = _spread_sum(products, target, z)
+        if spread is not None:
+            share += spread[0]
+            picked += (z.double() * spread[1]).sum(1)
+        gradient = None
+        if needs_gradient:
+            gradient = sums.mean.mul_((share / sums.total).to(z.dtype)[:, None]).sub_(_named_sum(products, target))
+            if spread is not None:
+                gradient -= spread[1]
         ctx.save_for_backward(gradient)
-        return losses
+        return (share * sums.log_sum - picked).to(z.dtype)
 
     @staticmethod
     def backward(ctx, grad_losses: Tensor):
@@ -176,54 +143,33 @@ def _streamed() -> Callable[..., Tensor]:
     return _apply_streamed if compiler is None else compiler.disable(_apply_streamed)
 
 
-def _loss_of_rows(
-    z: Tensor,
-    products: Products,
-    target: _Target,
-    everyone: Optional[Tensor],
-    needs_gradient: bool,
-    scratch: Scratch,
-) -> Tuple[Tensor, Optional[Tensor]]:
-    """Losses of some rows, and the gradient with respect to them."""
-    softmax = _OnlineSoftmax(z)
-    # in float64 for the reason of `log_sum`; there is one number for each row
-    picked = torch.zeros(len(z), dtype=torch.float64, device=z.device)
-    total = target.shares.sum(1, dtype=torch.float64)
-    mean = torch.zeros_like(z) if needs_gradient else None  # sum_k exp(z_k - maximum) w_k
-    named = (
-        products.rows(target.classes.flatten()).view(*target.classes.shape, products.dim) if needs_gradient else None
-    )
-    wanted = torch.einsum('bkd,bk->bd', named, target.shares) if needs_gradient else None  # sum_k c_k w_k
-    if everyone is not None:
+def _named_sum(products: Products, target: _Target) -> Tensor:
+    """The sum (B, d) of the vectors of the named classes, each times its share."""
+    parts = [
+        torch.einsum('bkd,bk->bd', products.rows(classes.flatten()).view(*classes.shape, products.dim), shares)
+        for classes, shares in zip(target.classes.split(NAMED_ROWS), target.shares.split(NAMED_ROWS))
+    ]
+    return torch.cat(parts)
+
+
+def _spread_sum(products: Products, target: _Target, like: Tensor) -> Optional[Tuple[Tensor, Tensor]]:
+    """Of the coefficients of all classes, beyond the named ones: their sum (B,), and that of the vectors (B, d)."""
+    if target.smooth is None and target.dense is None:
+        return None
+    share, vectors = torch.zeros(len(like), dtype=torch.float64, device=like.device), torch.zeros_like(like)
+    if target.smooth is not None:
         weights = products.num_classes if target.weight is None else target.weight.sum(dtype=torch.float64)
-        total += target.smooth * weights
-        picked += (z @ everyone) * target.smooth
-        if needs_gradient:
-            wanted += target.smooth[:, None] * everyone
-    for start, stop in products.class_blocks(len(z)):
-        logits = products.inner(z, start, stop, scratch)
-        places = target.classes - start
-        values = logits.gather(1, places.clamp(0, stop - start - 1))
-        picked += torch.where((places >= 0) & (places < stop - start), values * target.shares, 0).sum(1)
-        if target.dense is not None:
-            shares = target.dense[:, start:stop].to(z.dtype)
-            if target.weight is not None:
-                shares = shares * target.weight[start:stop]
-            picked += (shares * logits).sum(1)
-            total += shares.sum(1)
-            if needs_gradient:
-                wanted += products.combine(shares, start)
-        shrink = softmax.add(logits)
-        if needs_gradient:
-            mean.mul_(shrink[:, None]).add_(products.combine(logits, start, scratch))
-    losses = (total * softmax.log_sum() - picked).to(z.dtype)
-    if needs_gradient:
-        mean.mul_((total / softmax.total).to(z.dtype)[:, None]).sub_(wanted)
-    return losses, mean
-
-
-def _rows(item: Optional[Tensor], rows: slice) -> Optional[Tensor]:
-    return None if item is None else item[rows]
+        share += target.smooth * weights
+        vectors += target.smooth[:, None] * _weighted_sum(products, target.weight, like)
+    if target.dense is not None:
+        for rows in products.row_chunks(0, len(like)):
+            for start, stop in products.class_blocks(rows.stop - rows.start):
+                shares = target.dense[rows, start:stop].to(like.dtype)
+                if target.weight is not None:
+                    shares = shares * target.weight[start:stop]
+                share[rows] += shares.sum(1)
+                vectors[rows] += products.combine(shares, start)
+    return share, vectors
 
 
 def _weighted_sum(products: Products, weight: Optional[Tensor], like: Tensor) -> Tensor:
@@ -265,14 +211,14 @@ def _read_target(
         classes = torch.where(known, target, 0)[:, None]
         shares = known[:, None].to(dtype)
         divisor = (shares[:, 0] if weight is None else shares[:, 0] * weight[classes[:, 0]]).sum()
-        smooth = shares[:, 0] * (label_smoothing / num_classes)
+        smooth = shares[:, 0] * (label_smoothing / num_classes) if label_smoothing else None
     else:
         if isinstance(target, Tensor):
             classes, shares, dense = _few_or_dense(target.detach(), num_classes, dtype)
         else:
             classes, shares = target[0].long(), target[1].detach().to(dtype)
         divisor = len(classes)
-        smooth = shares.new_full((len(classes),), label_smoothing / num_classes)
+        smooth = shares.new_full((len(classes),), label_smoothing / num_classes) if label_smoothing else None
     if len(classes) != batch or classes.ndim != 2 or classes.shape != shares.shape:
         given = [tuple(part.shape) for part in ([target] if isinstance(target, Tensor) else target)]
         raise ValueError(f'target has shape {given}, but there are {batch} embeddings; give one row for each of them')

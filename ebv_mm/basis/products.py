@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .rotation import Rotation
+from .soft_sums import SoftSums, largest, soft_sums
 
 # Logits that are held at a time. On a CPU they should stay in the cache between the passes over them; elsewhere a
 # block must be large enough to hide the cost of a launch.
@@ -124,9 +125,18 @@ class Products:
     def _rows(self) -> int:
         return self.cpu_rows if self.device.type == 'cpu' else DEVICE_ROWS
 
-    def row_chunks(self, batch: int) -> Iterator[slice]:
-        for start in range(0, batch, self._rows):
-            yield slice(start, min(start + self._rows, batch))
+    def row_chunks(self, first: int, last: int) -> Iterator[slice]:
+        """Slices that cover the rows first ... last - 1."""
+        for start in range(first, last, self._rows):
+            yield slice(start, min(start + self._rows, last))
+
+    def soft_sums(self, z: Tensor, named: Tensor, with_mean: bool) -> SoftSums:
+        """Sums over all classes of the exponentials of the logits of embeddings that have entered."""
+        return soft_sums(self, z, named, with_mean)
+
+    def largest(self, z: Tensor, k: int) -> Tuple[Tensor, Tensor, Tensor]:
+        """The k largest logits (B, k), best first, their classes, and the log of the sum of all exponentials."""
+        return largest(self, z, k)
 
     @property
     def _entries(self) -> int:
@@ -168,7 +178,7 @@ class _InnerWithAll(torch.autograd.Function):
         ctx.products = products
         out = z.new_empty(len(z), products.num_classes)
         scratch = products.scratch(len(z))
-        for rows in products.row_chunks(len(z)):
+        for rows in products.row_chunks(0, len(z)):
             for start, stop in products.class_blocks(rows.stop - rows.start):
                 out[rows, start:stop] = products.inner(z[rows], start, stop, scratch)
         return out
@@ -185,7 +195,7 @@ class _CombineAll(torch.autograd.Function):
     def forward(ctx, coefficients: Tensor, products: Products) -> Tensor:
         ctx.products = products
         out = coefficients.new_zeros(len(coefficients), products.dim)
-        for rows in products.row_chunks(len(coefficients)):
+        for rows in products.row_chunks(0, len(coefficients)):
             for start, stop in products.class_blocks(rows.stop - rows.start):
                 out[rows] += products.combine(coefficients[rows, start:stop], start)
         return out

@@ -4,14 +4,16 @@ Shapes: B embeddings, N classes, d dimensions.
 """
 
 import math
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .hadamard import hadamard
+from .kernels import HadamardKernel, hadamard_kernel
 from .products import CPU_DENSE_ENTRIES, CPU_DENSE_ROWS, Products, Scratch
+from .soft_sums import SoftSums
 
 
 class UnitProducts(Products):
@@ -59,6 +61,8 @@ class HadamardProducts(Products):
         scale: 1 / sqrt(d).
     """
 
+    kernel: Optional[HadamardKernel] = None
+
     def __init__(self, signs: Tensor, num_classes: int, dim: int, scale: float) -> None:
         super().__init__(num_classes, dim)
         self.signs = signs
@@ -74,7 +78,18 @@ class HadamardProducts(Products):
         return dict(signs=self.signs)
 
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
-        return HadamardProducts(self.signs.to(device, dtype), self.num_classes, self.dim, self.scale)
+        out = HadamardProducts(self.signs.to(device, dtype), self.num_classes, self.dim, self.scale)
+        if device.type == 'cpu' and dtype == torch.float32:
+            out.kernel = hadamard_kernel(self.signs.to('cpu', torch.int8), self.num_classes, self.dim, self.scale)
+        return out
+
+    def soft_sums(self, z: Tensor, named: Tensor, with_mean: bool) -> SoftSums:
+        if self.kernel is None:
+            return super().soft_sums(z, named, with_mean)
+        return self.kernel.soft_sums(z, named, with_mean)
+
+    def largest(self, z: Tensor, k: int) -> Tuple[Tensor, Tensor, Tensor]:
+        return super().largest(z, k) if self.kernel is None else self.kernel.largest(z, k)
 
     def scratch(self, batch: int) -> Scratch:
         rows, blocks = min(batch, self._rows), -(-self.num_classes // self.size)
