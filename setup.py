@@ -40,6 +40,7 @@ setup(
     license='Apache-2.0',
     python_requires='>=3.10',
     packages=find_packages(include=['ebv_mm', 'ebv_mm.*']),
+    package_data={'ebv_mm.basis.kernels': ['*.c']},
     install_requires=['numpy', 'rich', 'safetensors'],
     cmdclass={'build_py': BuildWithMim},
 )
