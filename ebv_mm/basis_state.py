@@ -8,11 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .basis import Basis, BasisError, DenseBasis, DenseProducts, Products, Recipe, StructuredBasis
-from .basis.basis import check_vectors
+from .basis.basis import check_vectors, nearly_same
 from .basis_argument import FixedBasis
 
-# Two bases closer than this, entry by entry, are the same one up to the linear algebra of the machine.
-SAME_BASIS_TOLERANCE = 1e-5
 # How far the norms of rows may be from 1 that a checkpoint holds in half precision: bfloat16 rounds by 2^-9.
 HALF_TOLERANCE = 5e-3
 
@@ -127,7 +125,7 @@ class HoldsBasis:
         own = self.basis if self._real is None else self._real
         if own is None or isinstance(brought, StructuredBasis):
             return False
-        return torch.allclose(brought.vectors.to(own), own, rtol=0, atol=SAME_BASIS_TOLERANCE)
+        return nearly_same(brought.vectors.to(own), own)
 
 
 def _dense(matrix: Tensor, source: str) -> DenseBasis:

@@ -31,7 +31,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         out = args.out or f'data/ebv/{args.num_classes}x{args.dim}.safetensors'
         return make_file(args.num_classes, args.dim, Path(out), args)
     except KeyboardInterrupt:
-        print('interrupted; nothing was written', file=sys.stderr)
+        print('interrupted', file=sys.stderr)
         return INTERRUPTED
     except (ValueError, OSError, ImportError) as error:
         print(f'error: {error}', file=sys.stderr)
@@ -49,7 +49,9 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument('--method', help='auto (the best; default), solver, polish, algorithm1, or one of --list')
     parser.add_argument('--alpha', type=float, metavar='A', help='stop at this largest |cosine|; fail if it is missed')
     parser.add_argument('--seed', type=int, help='default: 0')
-    parser.add_argument('--time-limit', type=float, metavar='SECONDS', help='for the solvers, for one basis')
+    parser.add_argument(
+        '--time-limit', type=float, metavar='SECONDS', help='after which a solver ends, with what it has'
+    )
     parser.add_argument('--device', help='where solvers compute, such as cuda; default: cpu')
     parser.add_argument(
         '--sparse', action='store_true', help='keep a closed form in its natural, mostly sparse, coordinates'

@@ -12,10 +12,18 @@ from .products import DenseProducts, Products
 
 UNIT_TOLERANCE = 1e-3
 SPARE_BITS = 4
+# Two bases closer than this, entry by entry, are the same one up to the linear algebra of the machine.
+SAME_BASIS_TOLERANCE = 1e-5
 
 
 class BasisError(ValueError):
     """A set of vectors that cannot serve as a basis; the message says why and what to do."""
+
+
+def in_a_sentence(error: Exception) -> str:
+    """What another library says of a file, cut and made printable: the file can make it say anything."""
+    text = f'{type(error).__name__}: {error}'[:200]
+    return ' '.join(''.join(letter if letter.isprintable() else ' ' for letter in text).split())
 
 
 class Basis:
@@ -136,6 +144,10 @@ def round_significant(vectors: Tensor) -> Tensor:
     bits = vectors.view(torch.int32)
     bits.add_(1 << (SPARE_BITS - 1)).bitwise_and_(-(1 << SPARE_BITS))
     return vectors
+
+
+def nearly_same(vectors: Tensor, others: Tensor) -> bool:
+    return torch.allclose(vectors, others, rtol=0, atol=SAME_BASIS_TOLERANCE)
 
 
 def check_vectors(vectors: Tensor, source: str = 'basis', tolerance: float = UNIT_TOLERANCE) -> None:

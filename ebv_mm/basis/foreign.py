@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..regular_files import check_is_file
-from .basis import BasisError, DenseBasis
+from .basis import BasisError, DenseBasis, in_a_sentence
 from .pickled_tensors import StorageRef, read_pickle, tensors
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -38,8 +38,9 @@ def import_basis(path: Union[str, Path]) -> DenseBasis:
     except BasisError as error:
         raise BasisError(f'{source} {error}; {REMEDY}') from None
     except Exception as error:  # a damaged file may end in any
-        reason = ' '.join(f'{type(error).__name__}: {error}'[:200].split())
-        raise BasisError(f'{source} cannot be read as a .npy, .pt or pickle of tensors ({reason}); {REMEDY}') from error
+        raise BasisError(
+            f'{source} cannot be read as a .npy, .pt or pickle of tensors ({in_a_sentence(error)}); {REMEDY}'
+        ) from error
     matrix = matrix.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     norms = matrix.norm(dim=1, keepdim=True)
     if torch.isfinite(norms).all() and (norms > 0).all():

@@ -1,14 +1,16 @@
 """What the command line does: make, show and import basis files, and tell what they hold."""
 
 import argparse
+import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Dict, List, Optional
 
 from ..output import Progress, StopOnInterrupt, check_writable, print_table
 from .arguments import check_size
-from .basis import Basis, BasisError
+from .basis import Basis, BasisError, nearly_same
 from .bounds import best_bound, check_alpha
 from .closed_form import closed_form_basis
 from .constructions import closed_forms
@@ -20,8 +22,8 @@ from .measure import mean_deviation, to_degrees
 INTERRUPTED = 130
 # the parameters of solvers.algorithm1 that the command line has
 ALGORITHM1_OPTIONS = ('lr', 'last_lr', 'tightness', 'max_steps', 'patience')
-# above this many multiplications the mean deviation is estimated from a sample of the rows
-EXACT_WORK = 2e12
+# above this many multiplications, some seconds, the mean deviation is estimated from a sample of the rows
+EXACT_WORK = 5e10
 
 
 def make_file(num_classes: Optional[int], dim: Optional[int], out: Path, args: argparse.Namespace) -> int:
@@ -113,6 +115,24 @@ def check_origin(basis: Basis, out: Path, args: argparse.Namespace) -> None:
     if not (same_method and same_seed):
         seed = 'without a seed' if basis.seed is None else f'with seed {basis.seed}'
         raise ValueError(f'{out} exists, made by {basis.method!r} {seed}; choose another --out, or --force')
+    if args.seed is not None or args.sparse or args.method != 'auto':
+        check_word(basis, out)
+
+
+def check_word(basis: Basis, out: Path) -> None:
+    """Raise where a file does not hold what its method and seed make; of a solver only tell that it may be so."""
+    forms = {offer.method for offer in closed_forms(basis.num_classes, basis.dim)}
+    if basis.method not in forms:
+        print(f'{out} says itself that {basis.method!r} made it with seed {basis.seed}; --force makes it anew')
+        return
+    rotate = basis.seed is not None
+    size = basis.num_classes, basis.dim
+    made = closed_form_basis(*size, method=basis.method, seed=basis.seed or 0, rotate=rotate)
+    if not nearly_same(made.vectors, basis.vectors):
+        raise ValueError(
+            f'{out} says that {basis.method!r} made it with seed {basis.seed}, but that makes other vectors; choose '
+            'another --out, or --force'
+        )
 
 
 def made_by(method: str, basis: Basis) -> List[str]:
@@ -135,11 +155,27 @@ def import_file(args: argparse.Namespace) -> int:
 
 
 def finish(basis: Basis, out: Path, seconds: Optional[float], args: argparse.Namespace) -> None:
-    save_basis(basis, out)
+    save_or_save_elsewhere(basis, out)
     print_table([description(basis, seconds)])
     print(f'wrote {out}')
     if args.plot:
         draw(basis, args.plot)
+
+
+def save_or_save_elsewhere(basis: Basis, out: Path) -> None:
+    """Save a basis; where that fails, such as on a disk that is full by now, keep the work elsewhere and say so."""
+    try:
+        return save_basis(basis, out)
+    except OSError as error:
+        failure = error
+    name = f'{basis.num_classes}x{basis.dim}.kept-{os.getpid()}.safetensors'
+    for folder in (Path(tempfile.gettempdir()), Path.cwd(), Path.home()):
+        try:
+            save_basis(basis, folder / name)
+        except OSError:
+            continue
+        raise OSError(f'{failure}; the basis is kept as {str(folder / name)!r}, move it from there') from failure
+    raise failure
 
 
 def draw(basis: Basis, picture: str) -> None:

@@ -1,7 +1,9 @@
 """Basis files, ours and others'."""
 
+import json
 import os
 import pickle
+import struct
 import zipfile
 
 import numpy as np
@@ -9,7 +11,17 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from ebv_mm.basis import BasisError, coherence, import_basis, load_basis, make_basis, save_basis, size_in_name
+from ebv_mm.basis import (
+    BasisError,
+    DenseBasis,
+    coherence,
+    import_basis,
+    load_basis,
+    make_basis,
+    save_basis,
+    size_in_name,
+)
+from ebv_mm.basis.measure import coherence_at_least
 
 
 @pytest.fixture
@@ -79,6 +91,57 @@ def test_defects(basis, tmp_path):
     save_file({'basis': basis.vectors * 3}, tmp_path / 'long.safetensors')
     with pytest.raises(BasisError, match='norm 3'):
         load_basis(tmp_path / 'long.safetensors')
+
+
+def parallel_vectors():
+    return torch.nn.functional.normalize(torch.ones(14, 7) + 1e-3 * torch.randn(14, 7))
+
+
+@pytest.mark.parametrize('told', ['0.4', 'nan', 'inf', '-5', '1.5', '0.1', 'much'])
+def test_what_a_file_says_of_its_coherence_is_not_believed(told, tmp_path):
+    path = tmp_path / 'file.safetensors'
+    save_file({'basis': parallel_vectors()}, path, dict(coherence=told))
+    words = 'two of its vectors have 1.0000' if told == '0.4' else 'is a number from 0.277350 to 1'
+    with pytest.raises(BasisError, match=f"says that its largest .cosine. is '?{told}.*{words}.*; make it anew"):
+        load_basis(path)
+
+
+def test_a_file_too_large_to_be_measured_is_looked_at():
+    vectors = make_basis(200, 20, method='solver', time_limit=0.2).vectors.clone()
+    exact = coherence(vectors)
+    assert coherence_at_least(vectors, 200**2 * 20) == exact
+    assert 0 < coherence_at_least(vectors, 10 * 200 * 20) <= exact
+    vectors[100:] = vectors[:100]
+    assert coherence_at_least(vectors, 10 * 200 * 20) == pytest.approx(1)
+
+
+def test_a_file_that_says_strange_things(basis, tmp_path):
+    path = tmp_path / 'file.safetensors'
+    for metadata, words in (
+        (dict(method='line\nline'), 'a method is a line'),
+        (dict(method='x' * 1000), 'at most 100 letters'),
+        (dict(seed='one'), 'no seed'),
+        (dict(seed='9' * 10_000), 'no seed'),
+    ):
+        save_file({'basis': basis.vectors}, path, metadata)
+        with pytest.raises(BasisError, match=words) as caught:
+            load_basis(path)
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 500
+    save_file({'x' * 10_000: basis.vectors, 'y\n': basis.vectors + 0}, path)
+    with pytest.raises(BasisError, match='holds the tensors .* called .basis.') as caught:
+        load_basis(path)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 500
+    with pytest.raises(BasisError, match='a method is a line'):
+        save_basis(DenseBasis(basis.vectors, 'line\nline'), path)
+
+
+@pytest.mark.parametrize('kind, size', [('U8', 1), ('U16', 2), ('U64', 8), ('F8_E4M3', 1), ('BOOL', 1)])
+def test_numbers_that_are_no_basis(kind, size, tmp_path):
+    header = json.dumps({'basis': dict(dtype=kind, shape=[2, 2], data_offsets=[0, 4 * size])}).encode()
+    path = tmp_path / 'file.safetensors'
+    path.write_bytes(struct.pack('<Q', len(header)) + header + bytes(4 * size))
+    with pytest.raises(BasisError, match='make it anew'):
+        load_basis(path)
 
 
 def writers():
@@ -184,6 +247,8 @@ def test_what_is_no_file_is_told_as_such(tmp_path):
     for name, words in cases.items():
         with pytest.raises(OSError, match=f'{words}.*; give the path of a .npy'):
             import_basis(tmp_path / name)
+        with pytest.raises(OSError, match=f'{words}.*; make it with: '):
+            load_basis(tmp_path / name)
 
 
 def test_truncated_files(basis, tmp_path):

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from ebv_mm.basis import DenseBasis, closed_form_basis, closed_forms, load_basis, make_basis, make_command, save_basis
 from ebv_mm.basis import __main__ as tool_module
+from ebv_mm.basis.__main__ import main
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
@@ -62,6 +65,73 @@ def test_an_existing_file_of_another_origin_is_not_what_was_asked_for(tool, tmp_
     assert tool.main(command + ['--sparse']) == 0
     assert tool.main(command + ['--seed', '0']) == 1
     assert "made by 'packing' without a seed" in capsys.readouterr().err
+
+
+def test_an_existing_file_is_not_believed(tmp_path, capsys):
+    """Its header says 'packing' with seed 0, its vectors are those of seed 1."""
+    out = tmp_path / '20x10.safetensors'
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(out)]
+    save_basis(DenseBasis(make_basis(20, 10, method='packing', seed=1).vectors, 'packing', 0), out)
+    assert main(command) == 0
+    for asked in (['--seed', '0'], ['--method', 'packing']):
+        assert main(command + asked) == 1
+        assert "says that 'packing' made it with seed 0, but that makes other vectors" in capsys.readouterr().err
+    save_basis(DenseBasis(make_basis(20, 10).vectors, 'solver', 0), out)
+    capsys.readouterr()
+    assert main(command + ['--method', 'solver']) == 0
+    assert "says itself that 'solver' made it with seed 0" in capsys.readouterr().out
+
+
+def test_nearly_parallel_vectors_with_a_lying_header_do_not_pass(tmp_path, capsys):
+    out = tmp_path / '14x7.safetensors'
+    vectors = torch.nn.functional.normalize(torch.ones(14, 7) + 1e-3 * torch.randn(14, 7))
+    save_basis(DenseBasis(vectors, 'packing', 0, known_coherence=0.29), out)
+    assert main(['--num-classes', '14', '--dim', '7', '--alpha', '.3', '--out', str(out)]) == 1
+    assert 'says that its largest |cosine| is 0.290000, but two of its vectors have 1.00' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('name', ['20x10', '20x10' + 'a' * 230])
+def test_work_that_cannot_be_saved_is_kept_elsewhere(name, tmp_path, monkeypatch, capsys):
+    """The disk has filled meanwhile; or the name that says what was missed is too long."""
+    elsewhere, out = tmp_path / 'elsewhere', tmp_path / f'{name}.safetensors'
+    elsewhere.mkdir()
+    monkeypatch.setattr('tempfile.tempdir', str(elsewhere))
+    command = ['--num-classes', '20', '--dim', '10', '--out', str(out)]
+    if len(name) > 10:
+        command += ['--alpha', '.1']
+    else:
+        monkeypatch.setattr('ebv_mm.basis.files.save_file', full_disk_but(elsewhere))
+    assert main(command) == 1
+    (kept,) = elsewhere.iterdir()
+    assert load_basis(kept).num_classes == 20 and not out.exists()
+    assert f'the basis is kept as {str(kept)!r}, move it from there' in capsys.readouterr().err
+
+
+def full_disk_but(folder):
+    def save(tensors, path, metadata):
+        if folder not in Path(path).parents:
+            raise SafetensorError('No space left on device')
+        return save_file(tensors, path, metadata)
+
+    return save
+
+
+def test_a_device_is_not_replaced(capsys):
+    for command in (['--num-classes', '5', '--dim', '5', '--force'], ['--num-classes', '5', '--dim', '5']):
+        assert main([*command, '--out', '/dev/null']) == 1
+        assert 'is a device' in capsys.readouterr().err
+    assert Path('/dev/null').is_char_device()
+
+
+def test_an_interruption_anywhere_is_one_word(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('ebv_mm.basis.jobs.description', interrupt)
+    out = tmp_path / '5x5.safetensors'
+    assert main(['--num-classes', '5', '--dim', '5', '--out', str(out)]) == 130
+    assert capsys.readouterr().err.endswith('\ninterrupted\n')
+    assert load_basis(out).dim == 5  # it was written by then
 
 
 def test_polish_is_satisfied_by_what_it_makes(tool, tmp_path):

@@ -41,7 +41,7 @@ def search(
     """
     limited = watch.time_limit is not None
     for number, start in enumerate(starts):
-        rows, step_size = _solver_start(start, num_classes, dim, seed + number)
+        rows, step_size = _solver_start(start, num_classes, dim, seed + number, watch)
         steps = None if limited else max(FEWEST_STEPS, default_steps(num_classes, dim) // len(starts))
         share = 1 / (len(starts) - number)
         rows = rows.to(device or 'cpu')
@@ -64,10 +64,12 @@ def search(
     return best
 
 
-def _solver_start(offer: Optional[Offer], num_classes: int, dim: int, seed: int) -> Tuple[Tensor, Tuple[float, float]]:
+def _solver_start(
+    offer: Optional[Offer], num_classes: int, dim: int, seed: int, watch: Watch
+) -> Tuple[Tensor, Tuple[float, float]]:
     """Rows to begin with, and the first and last step size: a random tight frame, or a closed form, shaken."""
     if offer is None:
-        return tight_frame(num_classes, dim, seed), (0.3, 2e-4)
+        return tight_frame(num_classes, dim, seed, watch=watch), (0.3, 2e-4)
     vectors = materialise(offer.build(), num_classes, dim, seed=seed)
     return shaken(vectors, num_classes, 0.01, seed), (0.1, 2e-4)
 
