@@ -12,6 +12,7 @@ import ebv_mm  # noqa: F401, registers the names
 CLASSES = 7
 TORCH_DEFAULT = 'torch default'
 NORMAL = 'normal, std 0.01, bias 0'
+BALANCED = 'norm 1 / tau, bias 0'
 
 
 @dataclass
@@ -109,7 +110,7 @@ HEADS = [
         'EBVClsHead',
         'fc',
         lambda b: (torch.randn(b, 12),),
-        TORCH_DEFAULT,
+        BALANCED,
         scope='mmpretrain',
     ),
     Case(

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from cases import CASES, HEADS, NORMAL, TORCH_DEFAULT
+from cases import BALANCED, CASES, HEADS, NORMAL, TORCH_DEFAULT
 from mmengine.model import initialize
 from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
@@ -84,6 +84,9 @@ def test_init_weights_keeps_the_basis_and_initialises_the_projection(case, basis
     fan_in = layer.weight[0].numel()
     if case.init == NORMAL:
         assert layer.weight.std().item() == pytest.approx(0.01, rel=0.15)
+        assert not layer.bias.any()
+    elif case.init == BALANCED:
+        assert layer.weight.norm().item() == pytest.approx(1 / 0.07, rel=0.15)
         assert not layer.bias.any()
     else:
         assert case.init == TORCH_DEFAULT

@@ -1,3 +1,3 @@
 _base_ = 'resnet32_fc_cifar100-lt-10.py'
 
-model = dict(head=dict(type='EBVClsHead', basis='data/ebv/100x100.safetensors'))
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/100x100.safetensors', balanced_init=False))

@@ -1,3 +1,3 @@
 _base_ = 'resnet50_fc_a1_adamw-1e-2.py'
 
-model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors'))
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors', balanced_init=False))

@@ -1,3 +1,3 @@
 _base_ = 'resnet50_fc_a2.py'
 
-model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x300.safetensors'))
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x300.safetensors', balanced_init=False))

@@ -1,3 +1,3 @@
 _base_ = 'swin_tiny_fc_a2.py'
 
-model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors'))
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors', balanced_init=False))

@@ -21,13 +21,16 @@ class EBVClsHead(LinearClsHead):
     Args:
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
-        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVLinear`.
+        basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
+        balanced_init: Begin with a projection of norm 1 / tau, whose steps turn it as far as those of FC. None: unless
+            ``init_cfg`` asks for another beginning. docs/results.md has why.
         streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
             classes and the loss is one that can be (cross-entropy, label smoothing; no ``cal_acc``).
         predict_topk: Predict only so many best classes, as ``top_classes`` and ``top_scores`` for
             :class:`~ebv_mm.classification.StreamingAccuracy`, without the B x N scores. None: the scores of all, as
             the host does.
-        init_cfg: Defaults to None, which leaves ``fc`` at torch's own initialisation, as in the authors' runs.
+        init_cfg: How the host initialises the head. With None and ``balanced_init=False``, ``fc`` begins as torch's own
+            linear layer, as in the authors' runs.
         kwargs: The other arguments of ``LinearClsHead``.
     """
 
@@ -38,7 +41,7 @@ class EBVClsHead(LinearClsHead):
         *,
         basis: BasisLike,
         tau: float = 0.07,
-        balanced_init: bool = False,
+        balanced_init: Optional[bool] = None,
         streaming: Optional[bool] = None,
         predict_topk: Optional[int] = None,
         init_cfg: Optional[dict] = None,
@@ -49,7 +52,8 @@ class EBVClsHead(LinearClsHead):
         # The parent's own fc is thrown away: let it have one output, and not 100,000 that take 800 MB.
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
-        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced_init)
+        balanced = init_cfg is None if balanced_init is None else balanced_init
+        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced)
         self.predict_topk = predict_topk
         possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
         if streaming and not possible:

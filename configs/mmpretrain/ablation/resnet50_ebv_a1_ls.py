@@ -1,3 +1,3 @@
 _base_ = 'resnet50_fc_a1_ls.py'
 
-model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors'))
+model = dict(head=dict(type='EBVClsHead', basis='data/ebv/1000x1000.safetensors', balanced_init=False))

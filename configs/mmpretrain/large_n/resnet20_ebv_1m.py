@@ -13,6 +13,7 @@ model = dict(
         num_classes=num_classes,
         in_channels=64,
         basis=dict(num_classes=num_classes, dim=4096, method='kerdock', structured=True),
+        balanced_init=False,
         predict_topk=5,
     ),
 )

@@ -3,4 +3,4 @@
 _base_ = '../resnet50_fc_100k.py'
 
 basis = dict(num_classes=100000, dim=5000, method='transversal', structured=True)
-model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.007, predict_topk=5))
+model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.007, predict_topk=5, balanced_init=False))

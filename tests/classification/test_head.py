@@ -1,0 +1,23 @@
+import pytest
+from mmengine.registry import MODELS, DefaultScope
+
+import ebv_mm  # noqa: F401, registers the names
+
+KAIMING = dict(type='Kaiming', layer='Linear', mode='fan_in', distribution='normal')
+
+
+@pytest.mark.parametrize(
+    'arguments, norm',
+    [
+        ({}, 1 / 0.07),
+        (dict(balanced_init=False), (64 / 3) ** 0.5),  # torch's own
+        (dict(init_cfg=KAIMING), (2 * 64) ** 0.5),
+        (dict(init_cfg=KAIMING, balanced_init=True), 1 / 0.07),
+    ],
+)
+def test_a_head_begins_balanced_unless_told_otherwise(arguments, norm):
+    basis = dict(num_classes=64, dim=64)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        head = MODELS.build(dict(type='EBVClsHead', num_classes=64, in_channels=50, basis=basis, **arguments))
+    head.init_weights()
+    assert head.fc.weight.norm().item() == pytest.approx(norm, rel=0.05)
