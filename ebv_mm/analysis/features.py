@@ -5,6 +5,7 @@ from typing import Callable, Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from .cka import gram_matrix
 
@@ -17,10 +18,9 @@ def choose_layers(model: nn.Module, pattern: Optional[str] = None) -> Dict[str, 
 
     Args:
         model: The network.
-        pattern: A regular expression that is searched for in the names of the modules. By default the layers of the
-            paper's figures: the blocks of a transformer (every module with an ``attn`` of its own) or else all
-            convolutions but those of shortcuts; then the classifier, the last ``nn.Linear``, whose output are the
-            logits, with fixed vectors (cosines over tau) and without.
+        pattern: A regular expression that is searched for in the names of the modules. By default all convolutions
+            but those of shortcuts, 49 in ResNet-50 as in the paper, or the blocks of a transformer (every module with
+            an ``attn`` of its own), of which the paper does not tell; then the classifier, the last ``nn.Linear``.
     """
     modules = {name: module for name, module in model.named_modules() if name}
     if pattern is None:
@@ -40,15 +40,21 @@ def choose_layers(model: nn.Module, pattern: Optional[str] = None) -> Dict[str, 
     return {name: modules[name] for name in names}
 
 
-def layer_grams(layers: Dict[str, nn.Module], run: Callable[[], object]) -> Tensor:
+def layer_grams(layers: Dict[str, nn.Module], run: Callable[[], object], embedding: bool = False) -> Tensor:
     """The Gram matrices (L, n, n) of the outputs of ``layers`` while ``run()`` passes a batch through the network.
 
     Each is computed when its layer has run, so that no features outlive their use in the network.
+
+    Args:
+        embedding: Take A x + b of linear layers, for their weight A and bias b, instead of what they give. The two
+            differ in a classifier with fixed vectors only: its embedding v, and its logits, cosines of v over tau.
     """
     grams: Dict[str, Tensor] = {}
 
     def watch(name: str):
         def hook(module, args, output) -> None:
+            if embedding and isinstance(module, nn.Linear):
+                output = functional.linear(*args, module.weight, module.bias)
             grams[name] = _checked_gram(name, output, again=name in grams)
 
         return hook

@@ -83,7 +83,7 @@ def test_end_to_end(tool, files, tmp_path, capsys):
     assert tool.main(arguments(files, out)) == 0
     printed = capsys.readouterr()
     assert 'FC: 18 layers, backbone.conv1 to head.fc' in printed.out and 'first tenth' in printed.out
-    assert 'batch 3/3' in printed.err
+    assert 'batches: 3/3' in printed.err
     assert sorted(path.name for path in out.iterdir()) == ['cka.npz', 'cka.png']
     assert cv2.imread(str(out / 'cka.png')).shape[1] > 1000
     result = np.load(out / 'cka.npz')
@@ -95,11 +95,13 @@ def test_end_to_end(tool, files, tmp_path, capsys):
     assert result['across'].shape == (18, 18) and np.abs(result['across']).max() < 1
 
 
-def test_against_features_kept_whole(tool, files, tmp_path):
+@pytest.mark.parametrize('embedding', [False, True])
+def test_against_features_kept_whole(tool, files, tmp_path, embedding):
     """The same images in the same order through both models by hand, all features kept, then CKA."""
     from mmpretrain.apis import get_model
 
-    assert tool.main(arguments(files, tmp_path, '--layers', r'layer4\.1\.conv|fc$', '--seed', '3')) == 0
+    command = arguments(files, tmp_path, '--layers', r'layer4\.1\.conv|fc$', '--seed', '3')
+    assert tool.main(command + ['--embedding'] * embedding) == 0
     result = np.load(tmp_path / 'cka.npz')
     order = torch.randperm(26, generator=torch.Generator().manual_seed(3)).tolist()
     images = np.stack([cv2.imread(str(files / 'images' / f'{i:02d}.png')) for i in order[:24]])
@@ -113,7 +115,10 @@ def test_against_features_kept_whole(tool, files, tmp_path):
                 lambda module, args, output, layer=layer, kept=kept: kept.update({layer: output.detach().clone()})
             )
         with torch.no_grad():
-            model((torch.from_numpy(images).permute(0, 3, 1, 2).float() - mean) / 64)
+            inputs = (torch.from_numpy(images).permute(0, 3, 1, 2).float() - mean) / 64
+            model(inputs)
+            if embedding and name == 'ebv':
+                kept['head.fc'] = model.head.fc.project(model.extract_feat(inputs)[-1])
         features += kept.values()
     similarity = MinibatchCKA()
     for start in (0, 8, 16):

@@ -1,0 +1,28 @@
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[2] / 'benchmarks' / 'basis.py'
+
+
+@pytest.fixture(scope='module')
+def benchmark():
+    spec = importlib.util.spec_from_file_location('basis_benchmark', FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_needs_time(benchmark):
+    with pytest.raises(SystemExit):
+        benchmark.main(['--seconds', '0'])
+
+
+def test_it_runs(benchmark, capsys):
+    assert benchmark.main(['--num-classes', '60', '--dims', '24', '--seconds', '0.5']) == 0
+    _, header, row = capsys.readouterr().out.splitlines()
+    cells = dict(zip(re.split(r'  +', header.strip()), row.split()))
+    assert 45 < float(cells['algorithm 1']) <= float(cells['bound']) + 0.01
+    assert 45 < float(cells['our solver']) <= float(cells['bound']) + 0.01
