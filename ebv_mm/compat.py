@@ -80,10 +80,10 @@ def why_not_imported(host: str, error: ImportError) -> str:
     stock, fork = DISTRIBUTIONS[host]
     if error.name == host:
         return f'{host} is not installed; install it with: pip install {stock} (beside the onedl forks: {fork})'
-    if 'mmcv._ext' in str(error) or '_ext.' in str(error.path or ''):
+    if error.name in ('mmcv', 'mmcv._ext') or '_ext.' in str(error.path or ''):
         return (
-            f'mmcv has no compiled ops that fit torch {torch.__version__} ({error}); put a wheel in its place that was '
-            'built for this torch, or compile it with: '
+            f'there is no mmcv with compiled ops that fit torch {torch.__version__} ({error}); install a wheel of it '
+            'that was built for this torch, or compile it with: '
             f'MMCV_WITH_OPS=1 pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {_mmcv()}'
         )
     if isinstance(error, ModuleNotFoundError) and error.name:

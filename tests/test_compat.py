@@ -97,6 +97,7 @@ def test_mmengine_loads_its_own_checkpoint(tmp_path, capfd):
     'error, words',
     [
         (ModuleNotFoundError("No module named 'mmdet'", name='mmdet'), ['mmdet is not installed', 'onedl-mmdetection']),
+        (ModuleNotFoundError("No module named 'mmcv'", name='mmcv'), ['no mmcv', 'MMCV_WITH_OPS=1']),
         (ModuleNotFoundError("No module named 'mmcv._ext'", name='mmcv._ext'), ['compiled ops', 'MMCV_WITH_OPS=1']),
         (ImportError('undefined symbol', path='/x/mmcv/_ext.cpython-311.so'), ['compiled ops', torch.__version__]),
         (ModuleNotFoundError("No module named 'ftfy'", name='ftfy'), ['needs ftfy', 'pip install ftfy']),
