@@ -11,12 +11,15 @@ In a clone, python tools/make_basis.py is the same.
 import argparse
 import sys
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 from .commands import COMMAND, make_command
 from .files import size_in_name
 from .jobs import ALGORITHM1_OPTIONS, INTERRUPTED, import_file, make_file, print_list
 from .make import SOLVERS
+
+# what a config may say of how its basis is made
+CONFIG_OPTIONS = ('method', 'alpha', 'seed', *ALGORITHM1_OPTIONS)
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -109,7 +112,9 @@ def is_given(value: object) -> bool:
 def make_for_config(args: argparse.Namespace) -> int:
     from ..config_bases import basis_paths, read_config  # the one place here that needs mmengine
 
-    paths = basis_paths(read_config(args.config))
+    config = read_config(args.config)
+    take_options(args, config.get('basis_options') or {})
+    paths = basis_paths(config)
     if not paths:
         print(f'{args.config} names no basis file: nothing to make')
     worst = 0
@@ -126,6 +131,22 @@ def make_for_config(args: argparse.Namespace) -> int:
         if worst == INTERRUPTED:
             break
     return worst
+
+
+def take_options(args: argparse.Namespace, options: Dict[str, object]) -> None:
+    """Let a config say how its basis is made, as ``basis_options = dict(method='algorithm1', seed=42, ...)``."""
+    for name, value in options.items():
+        if name not in CONFIG_OPTIONS:
+            raise ValueError(
+                f'{args.config} has {name!r} among its basis_options, but they are some of '
+                f'{", ".join(CONFIG_OPTIONS)}; correct it'
+            )
+        given = getattr(args, name)
+        if is_given(given) and given not in ('auto', value):
+            raise ValueError(
+                f'--{name.replace("_", "-")} {given}, but the basis_options of {args.config} say {value}; leave it out'
+            )
+        setattr(args, name, value)
 
 
 if __name__ == '__main__':

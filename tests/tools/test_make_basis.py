@@ -375,6 +375,25 @@ def test_interrupt_keeps_the_best_so_far_and_a_better_one(better, tmp_path):
     assert f'the best so far is {kept};' in message
 
 
+def test_a_config_may_say_how_its_basis_is_made(tool, tmp_path, capsys):
+    config, out = tmp_path / 'config.py', tmp_path / '20x10_alg1.safetensors'
+
+    def make(options, *more):
+        config.write_text(f'model = dict(basis={str(out)!r})\nbasis_options = {options}\n')
+        return tool.main([str(config), *more])
+
+    paper = dict(method='algorithm1', seed=42, alpha=0.4, lr=0.01, max_steps=500)
+    assert make(paper) == 0
+    assert (load_basis(out).method, load_basis(out).seed) == ('algorithm1', 42)
+    assert make(paper, '--seed', '42') == 0
+    assert make(paper, '--seed', '1') == 1
+    assert '--seed 1, but the basis_options of' in capsys.readouterr().err
+    assert make(dict(size=3)) == 1
+    assert "has 'size' among its basis_options" in capsys.readouterr().err
+    assert make(dict(method='packing')) == 1
+    assert "exists, made by 'algorithm1' with seed 42" in capsys.readouterr().err
+
+
 def test_the_options_of_algorithm_1(tool, tmp_path, capsys):
     """A falling step and alpha reach what the paper's do not; the file without them is kept under another name."""
     command = (
