@@ -1,4 +1,4 @@
-_base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py'
+_base_ = 'mask_rcnn_r50_fc_1x.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 basis = 'data/ebv/81x81.safetensors'

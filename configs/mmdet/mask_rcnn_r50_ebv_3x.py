@@ -1,4 +1,4 @@
-_base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_ms-poly-3x_coco.py'
+_base_ = 'mask_rcnn_r50_fc_3x.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 basis = 'data/ebv/81x81.safetensors'

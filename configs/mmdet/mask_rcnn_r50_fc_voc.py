@@ -66,7 +66,7 @@ param_scheduler = [
 train_cfg = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=500, val_interval=250)
 default_hooks = dict(
     logger=dict(interval=10, log_metric_by_epoch=False),
-    checkpoint=dict(by_epoch=False, interval=50, max_keep_ckpts=1),
+    checkpoint=dict(by_epoch=False, interval=50, max_keep_ckpts=2),
 )
 log_processor = dict(by_epoch=False, window_size=10)
 randomness = dict(seed=0)

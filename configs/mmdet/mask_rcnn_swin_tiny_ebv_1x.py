@@ -1,4 +1,4 @@
-_base_ = 'mmdet::swin/mask-rcnn_swin-t-p4-w7_fpn_1x_coco.py'
+_base_ = 'mask_rcnn_swin_tiny_fc_1x.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 basis = 'data/ebv/81x81.safetensors'

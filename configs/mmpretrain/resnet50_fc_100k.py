@@ -1,5 +1,6 @@
 # 100,000 classes, 12 images each to train and 6 to test, 8 GPUs x 128 images, setting A1, pretrained on ImageNet-1K.
-# train.txt and val.txt have a line `folder/name.jpg label` for each image, labels from 0 to 99999.
+# train.txt and val.txt have a line `folder/name.jpg label` for each image, labels from 0 to 99999;
+# `python tools/list_images.py data/inat100k` writes them for a downloaded copy of any usual layout, and counts it.
 _base_ = 'resnet50_fc_a1.py'
 
 model = dict(

@@ -1,4 +1,5 @@
-# iNaturalist 2018, 8 GPUs x 128 images, setting A1 for 200 epochs.
+# iNaturalist 2018, 8 GPUs x 128 images, setting A1 for 200 epochs, warm-up included: our reading of "the training epoch
+# is set as 200", which may mean 5 + 200.
 _base_ = 'resnet50_fc_a1.py'
 
 model = dict(head=dict(num_classes=8142))

@@ -1,5 +1,5 @@
 # The paper announces FPN, but has no figure for it.
-_base_ = 'mmseg::sem_fpn/fpn_r50_4xb4-160k_ade20k-512x512.py'
+_base_ = 'fpn_r50_fc_160k.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 basis = 'data/ebv/150x150.safetensors'

@@ -1,4 +1,4 @@
-_base_ = 'mmseg::upernet/upernet_r50_4xb4-160k_ade20k-512x512.py'
+_base_ = 'upernet_r50_fc_160k.py'
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
 
 basis = 'data/ebv/150x150.safetensors'

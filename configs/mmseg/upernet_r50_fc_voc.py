@@ -60,6 +60,6 @@ param_scheduler = [
     dict(type='PolyLR', eta_min=1e-4, power=0.9, by_epoch=False, begin=40, end=400),
 ]
 train_cfg = dict(max_iters=400, val_interval=200)
-default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=50, max_keep_ckpts=1))
+default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=50, max_keep_ckpts=2))
 log_processor = dict(window_size=10)
 randomness = dict(seed=0)

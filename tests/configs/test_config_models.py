@@ -17,9 +17,9 @@ from ebv_mm.config_bases import basis_paths
 from ebv_mm.layers import EBVConv2d, EBVLinear
 
 # What exists at one length only.
-ALONE = ('mmseg/upernet_swin_tiny_ebv_160k', 'mmseg/fpn_r50_ebv_160k')
+ALONE = [f'mmseg/{net}_{head}_160k' for net in ('upernet_swin_tiny', 'fpn_r50') for head in ('fc', 'ebv')]
 # Another optimizer, schedule or data set makes no other model.
-SAME_MODEL = re.compile(r'adamw|05e|_lr|lt-50|lt-10(_30e)?$|160k|_3x')
+SAME_MODEL = re.compile(r'adamw|05e|_lr|_tv_|_plain|lt-50|lt-10(_30e)?$|160k|8xb4|_3x')
 MODEL_CONFIGS = [name for name in CONFIGS + SMALL if not SAME_MODEL.search(name) or name in ALONE]
 
 

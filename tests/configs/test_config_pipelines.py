@@ -67,11 +67,28 @@ def test_erased_pixels_are_zero_after_normalising(picture):
     assert 0.015 < erased.mean() < 0.34
 
 
-@pytest.mark.parametrize('name', [n for n in CONFIGS if n.startswith('mmseg')])
-def test_segmentation_has_multi_scale_and_flip_for_tta(name):
-    resizes, flips, *_ = plain(load(name).tta_pipeline)[1]['transforms']
-    assert [resize['scale_factor'] for resize in resizes] == [0.5, 0.75, 1.0, 1.25, 1.5, 1.75]
+@pytest.mark.parametrize(
+    ('height', 'width', 'short_edges'),
+    [
+        (256, 341, [256, 384, 512, 640, 768, 896]),  # not 128 to 448, which scaling the image itself would give
+        (512, 683, [256, 384, 512, 640, 768, 896]),
+        (300, 2400, [128, 192, 256, 320, 384, 448]),  # so wide that the long edge, 2048, decides
+    ],
+)
+def test_multi_scale_testing_has_the_sizes_of_mmseg_0(height, width, short_edges):
+    resizes, flips, *_ = load('mmseg/upernet_r50_ebv_80k').tta_pipeline[1].transforms
+    image = dict(img=np.zeros((height, width, 3), np.uint8))
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        shapes = [TRANSFORMS.build(resize)(dict(image))['img'].shape for resize in resizes]
+    assert [min(shape[:2]) for shape in shapes] == pytest.approx(short_edges, abs=1)
+    for shape in shapes:
+        assert max(shape[:2]) / min(shape[:2]) == pytest.approx(max(height, width) / min(height, width), rel=0.02)
     assert [flip['prob'] for flip in flips] == [0.0, 1.0]
+
+
+def test_all_segmentation_configs_share_these_scales():
+    pipelines = [plain(load(name).tta_pipeline) for name in CONFIGS if name.startswith('mmseg')]
+    assert pipelines and all(pipeline == pipelines[0] for pipeline in pipelines)
 
 
 def test_long_tailed_cifar_trains_by_the_tools(tmp_path):

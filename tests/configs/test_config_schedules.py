@@ -7,6 +7,7 @@ import pytest
 import torch
 from experiments import CONFIGS, load, plain
 from mmengine.registry import PARAM_SCHEDULERS
+from paper_facts import facts
 
 
 def curve(schedulers: list, lr: float, epochs: int, iterations: int) -> list:
@@ -34,27 +35,27 @@ def compare(name: str, formula, epochs: int, iterations: int) -> None:
     assert rates == pytest.approx([formula(t) for t in range(epochs * iterations)], rel=1e-6, abs=1e-12)
 
 
-def rate_of(name: str) -> float:
-    if 'adamw-1e-2' in name:
-        return 0.01
-    return 0.001 if 'adamw-1e-3' in name or 'swin' in name else 0.5
-
-
-IMAGENET = [n for n in CONFIGS if n.startswith('mmpretrain') and 'resnet32' not in n and not n.endswith('a0')]
+IMAGENET = [
+    n for n in CONFIGS if n.startswith('mmpretrain') and 'resnet32' not in n and not n.endswith(('a0', '_plain'))
+]
 
 
 @pytest.mark.parametrize('name', IMAGENET)
 def test_linear_warm_up_then_cosine_by_epoch(name):
-    lengths = {'305e': 305, '605e': 605, 'inat2018': 200}
-    total = lengths.get(name.rsplit('_', 1)[1], 105)
+    rate, total = facts(name)['rate'], facts(name)['epochs']
     assert load(name).train_cfg == dict(by_epoch=True, max_epochs=total, val_interval=1)
 
     def formula(epoch):
         if epoch < 5:
-            return rate_of(name) * (0.01 + 0.99 * epoch / 5)
-        return rate_of(name) * 0.5 * (1 + cos(pi * (epoch - 5) / (total - 5)))
+            return rate * (0.01 + 0.99 * epoch / 5)
+        return rate * 0.5 * (1 + cos(pi * (epoch - 5) / (total - 5)))
 
     compare(name, formula, total, 1)
+
+
+@pytest.mark.parametrize('name', [n for n in CONFIGS if n.endswith('inat2018_plain')])
+def test_kang_et_al_decay_by_a_cosine_alone(name):
+    compare(name, lambda epoch: 0.2 * 0.5 * (1 + cos(pi * epoch / 90)), 90, 1)
 
 
 @pytest.mark.filterwarnings('ignore:The epoch parameter')  # torch speaks to itself
@@ -97,7 +98,7 @@ DETECTION = {
 
 @pytest.mark.parametrize('name', [n for n in CONFIGS if n.startswith('mmdet')])
 def test_detection_warms_up_by_iteration_and_drops_by_epoch(name):
-    lr, warm_up, drops = DETECTION[name]
+    lr, warm_up, drops = DETECTION[name.replace('_fc_', '_ebv_')]
     per_epoch = 1200  # stands for the 7,330 of COCO: longer than the warm-up is enough
     assert load(name).train_cfg.max_epochs == 12
 
@@ -126,7 +127,7 @@ def test_swin_segmentation_warms_up_and_decays_linearly():
 
 @pytest.mark.parametrize('name', [n for n in CONFIGS if n.startswith('mmseg')])
 def test_segmentation_schedules_are_those_stepped_above(name):
-    length = name.rsplit('_', 1)[1]
-    same_as = name if 'swin' in name else f'mmseg/upernet_r18_ebv_{length}'
+    length = name.replace('_8xb4', '').rsplit('_', 1)[1]
+    same_as = f'mmseg/upernet_{"swin_tiny" if "swin" in name else "r18"}_ebv_{length}'
     assert plain(load(name).param_scheduler) == plain(load(same_as).param_scheduler)
     assert load(name).train_cfg.max_iters == 1000 * int(length[:-1])

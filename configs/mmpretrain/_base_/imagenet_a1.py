@@ -43,6 +43,7 @@ val_cfg = dict()
 test_cfg = dict()
 auto_scale_lr = dict(base_batch_size=1024)
 
-# The paper reports the best epoch.
-default_hooks = dict(checkpoint=dict(max_keep_ckpts=1, save_best='accuracy/top1'))
-randomness = dict(seed=42)
+# The paper reports the best epoch. Two files: the host removes the oldest before it has written the newest.
+default_hooks = dict(checkpoint=dict(max_keep_ckpts=2, save_best='accuracy/top1'))
+# Each GPU draws its own Mixup and CutMix.
+randomness = dict(seed=42, diff_rank_seed=True)

@@ -1,0 +1,3 @@
+_base_ = 'mmdet::mask_rcnn/mask-rcnn_r50_fpn_ms-poly-3x_coco.py'
+
+randomness = dict(seed=0)  # of the authors' EBV runs
