@@ -6,7 +6,7 @@ from typing import Dict
 import torch
 from torch import Tensor, nn
 
-from .layers import EBVConv2d, EBVLinear, inverse_norm
+from .layers import EBVConv2d, EBVLinear
 from .precision import autocast_off, working_dtype
 
 
@@ -39,27 +39,44 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
     return model
 
 
-class _KeepsNorm:
-    """The first ``num_vectors`` outputs, over the norm of the others and over tau."""
+class FoldedClassifier(nn.Module):
+    """A plain layer of N + d outputs, the first N of which become logits by the norm of the others.
 
-    channel_dim: int
-    num_vectors: int
-    tau: float
+    The layer stands by itself in here, so that whatever replaces plain layers, as dynamic quantisation does, finds it.
+
+    Args:
+        layer: Gives the products with the class vectors, then the embedding v.
+        num_vectors: N.
+        tau: Temperature.
+        channel_dim: Which dimension holds the outputs.
+    """
+
+    def __init__(self, layer: nn.Module, num_vectors: int, tau: float, channel_dim: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.num_vectors = num_vectors
+        self.tau = tau
+        self.channel_dim = channel_dim
+        self.register_buffer(
+            'precision', layer.weight.new_zeros(()), persistent=False
+        )  # a quantised layer has no dtype
 
     def forward(self, x: Tensor) -> Tensor:
+        if torch.jit.is_scripting():  # in which there is no autocast to switch off
+            return self.logits(x)
         with autocast_off(x.device.type):
-            out = super().forward(x.to(self.weight.dtype))
-            sizes = [self.num_vectors, out.shape[self.channel_dim] - self.num_vectors]
-            products, v = out.split(sizes, self.channel_dim)
-            return products * inverse_norm(v, self.tau, self.channel_dim)
+            return self.logits(x)
 
-
-class FoldedLinear(_KeepsNorm, nn.Linear):
-    channel_dim = -1
-
-
-class FoldedConv2d(_KeepsNorm, nn.Conv2d):
-    channel_dim = -3
+    def logits(self, x: Tensor) -> Tensor:
+        out = self.layer(x.to(self.precision.dtype))
+        if out.dtype in (torch.float16, torch.bfloat16):
+            out = out.float()
+        products = out.narrow(self.channel_dim, 0, self.num_vectors)
+        v = out.narrow(self.channel_dim, self.num_vectors, out.shape[self.channel_dim] - self.num_vectors)
+        # the largest entry is taken out first: the square of a large one would overflow; a zero v has zero products
+        largest = v.abs().amax(self.channel_dim, keepdim=True).clamp_min(1e-12)
+        norm = torch.linalg.vector_norm(v / largest, dim=self.channel_dim, keepdim=True).clamp_min(1.0)
+        return products / largest / (norm * self.tau)
 
 
 @torch.no_grad()
@@ -69,17 +86,17 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     if keep_norm:
         matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])
     if isinstance(layer, nn.Linear):
-        kind = FoldedLinear if keep_norm else nn.Linear
-        out = kind(layer.in_features, len(matrix), layer.bias is not None)
+        out = nn.Linear(layer.in_features, len(matrix), layer.bias is not None)
     else:
-        kind = FoldedConv2d if keep_norm else nn.Conv2d
         sizes = (layer.in_channels, len(matrix), layer.kernel_size, layer.stride, layer.padding, layer.dilation)
-        out = kind(*sizes, bias=layer.bias is not None, padding_mode=layer.padding_mode)
+        out = nn.Conv2d(*sizes, bias=layer.bias is not None, padding_mode=layer.padding_mode)
     if layer.weight.shape[1:] != out.weight.shape[1:]:
         raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
     out = out.to(layer.weight.device, working_dtype(layer.weight) if keep_norm else layer.weight.dtype)
     out.weight.copy_(torch.tensordot(matrix, layer.weight.double(), 1))
     if layer.bias is not None:
         out.bias.copy_(matrix @ layer.bias.double())
-    out.num_vectors, out.tau = layer.num_vectors, layer.tau
+    if keep_norm:
+        channel_dim = -1 if isinstance(layer, nn.Linear) else -3
+        out = FoldedClassifier(out, layer.num_vectors, layer.tau, channel_dim)
     return out.train(layer.training)

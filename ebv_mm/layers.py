@@ -5,7 +5,7 @@ the fixed vectors are a buffer called ``basis``, a name that no host initialises
 """
 
 import math
-from typing import Optional, Tuple
+from typing import Optional
 
 import torch
 from mmengine.registry import MODELS
@@ -31,26 +31,11 @@ def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
     Zero where :math:`\lVert v \rVert` is below 1e-12, which has no direction that floating point could tell, and no
     gradient either.
     """
-    u, _ = _rescaled(v, dim)
-    return u * _inverse_norm(u, tau, dim)
-
-
-def inverse_norm(v: Tensor, tau: float, dim: int = -1) -> Tensor:
-    r""":math:`1 / (\lVert v \rVert \tau)`, keeping the dimension; zero where ``scaled_direction`` is."""
-    u, size = _rescaled(v, dim)
-    return _inverse_norm(u, tau, dim) / size
-
-
-def _rescaled(v: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
-    """Divide v by its largest entry, so that no square overflows; the direction has the same gradient. Return both."""
-    size = v.detach().abs().amax(dim, keepdim=True).clamp_min(NORM_EPS)
-    return v / size, size
-
-
-def _inverse_norm(u: Tensor, tau: float, dim: int) -> Tensor:
+    # Divided by its largest entry first, so that no square overflows; the direction has the same gradient.
+    u = v / v.detach().abs().amax(dim, keepdim=True).clamp_min(NORM_EPS)
     norm = torch.linalg.vector_norm(u, dim=dim, keepdim=True)
     # below 1 only where v is below NORM_EPS
-    return torch.where(norm >= 1, 1 / (norm.clamp_min(1) * tau), torch.zeros_like(norm))
+    return u * torch.where(norm >= 1, 1 / (norm.clamp_min(1) * tau), torch.zeros_like(norm))
 
 
 class _BasisClassifier(HoldsBasis):

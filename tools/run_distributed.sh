@@ -6,7 +6,9 @@ if ! [[ $1 =~ ^[1-9][0-9]*$ ]]; then
     echo "error: '$1' stands where the number of GPUs belongs; give a whole number >= 1" >&2
     exit 2
 fi
-"${PYTHON:-python}" -m torch.distributed.run \
+# What is missing is told once, before any process starts.
+"${PYTHON:-python}" "$(dirname "$0")/$2" "${@:3}" --check
+exec "${PYTHON:-python}" -m torch.distributed.run \
     --nnodes="${NNODES:-1}" \
     --node_rank="${NODE_RANK:-0}" \
     --master_addr="${MASTER_ADDR:-127.0.0.1}" \

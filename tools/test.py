@@ -3,9 +3,11 @@
 from ebv_mm.launch import (
     argument_parser,
     build_runner,
+    check_run,
     dump_of,
     existing_checkpoint,
     load_config,
+    one_sentence,
     save_pictures,
     use_tta,
 )
@@ -22,17 +24,21 @@ def main(argv=None) -> None:
     if args.out is not None and not args.out.endswith(('.pkl', '.pickle')):
         parser.error(f'--out {args.out}: predictions are written as a pickle; give a name that ends in .pkl')
 
-    cfg = load_config(args)
-    cfg.load_from = args.checkpoint
-    if args.amp:
-        cfg.test_cfg.fp16 = True
-    if args.show_dir is not None:
-        save_pictures(cfg, args.show_dir)
-    if args.tta:
-        use_tta(cfg)
-    runner = build_runner(cfg)
-    if args.out is not None:
-        runner.test_evaluator.metrics.append(dump_of(cfg, args.out))
+    with one_sentence(args.traceback):
+        cfg = load_config(args)
+        cfg.load_from = args.checkpoint
+        check_run(cfg, args.config, 'test')
+        if args.tta:
+            use_tta(cfg)
+        if args.amp:
+            cfg.test_cfg.fp16 = True
+        if args.show_dir is not None:
+            save_pictures(cfg, args.show_dir)
+        if args.check:
+            return
+        runner = build_runner(cfg)
+        if args.out is not None:
+            runner.test_evaluator.metrics.append(dump_of(cfg, args.out))
     runner.test()
 
 

@@ -1,6 +1,6 @@
 """Train a model of any host: python tools/train.py CONFIG."""
 
-from ebv_mm.launch import argument_parser, build_runner, check_bases, existing_checkpoint, load_config
+from ebv_mm.launch import argument_parser, build_runner, check_run, existing_checkpoint, load_config, one_sentence
 
 
 def main(argv=None) -> None:
@@ -20,21 +20,25 @@ def main(argv=None) -> None:
     )
     args = parser.parse_args(argv)
 
-    cfg = load_config(args)
-    if args.resume is not None:
-        cfg.resume = True
-        cfg.load_from = None if args.resume == 'auto' else args.resume
-    if args.amp:
-        cfg.optim_wrapper.type = 'AmpOptimWrapper'
-        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
-    if args.no_validate:
-        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    if args.auto_scale_lr:
-        if not cfg.get('auto_scale_lr', {}).get('base_batch_size'):
-            parser.error('--auto-scale-lr: the config has no auto_scale_lr.base_batch_size; add it')
-        cfg.auto_scale_lr.enable = True
-    check_bases(cfg, args.config)
-    build_runner(cfg).train()
+    with one_sentence(args.traceback):
+        cfg = load_config(args)
+        if args.resume is not None:
+            cfg.resume = True
+            cfg.load_from = None if args.resume == 'auto' else args.resume
+        if args.no_validate:
+            cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+        if args.auto_scale_lr:
+            if not cfg.get('auto_scale_lr', {}).get('base_batch_size'):
+                parser.error('--auto-scale-lr: the config has no auto_scale_lr.base_batch_size; add it')
+            cfg.auto_scale_lr.enable = True
+        check_run(cfg, args.config, 'train')
+        if args.amp:
+            cfg.optim_wrapper.type = 'AmpOptimWrapper'
+            cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+        if args.check:
+            return
+        runner = build_runner(cfg)
+    runner.train()
 
 
 if __name__ == '__main__':

@@ -224,8 +224,9 @@ class DenseProducts(Products):
         if channel_dim == -1:
             return functional.linear(z, vectors)
         # a matrix product and not a 1x1 convolution, which cuDNN would run in TF32 unless told otherwise
-        behind = z.shape[channel_dim + 1 :]
-        return torch.matmul(vectors, z.flatten(channel_dim + 1)).unflatten(-1, behind)
+        out = torch.matmul(vectors, z.flatten(channel_dim + 1))
+        # ONNX knows unflatten from opset 13 on only
+        return out.reshape(*out.shape[:-1], *z.shape[channel_dim + 1 :])
 
     def inner(self, z: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         return z @ self.vectors[start:stop].T

@@ -1,0 +1,60 @@
+"""Networks as files: written by torch's exporters, read back by the runtime that they are for."""
+
+import warnings
+from pathlib import Path
+from typing import Tuple
+
+import torch
+from torch import Tensor
+
+from ..output import whole_file
+from .networks import Network, Run
+
+SUFFIX = {'onnx': '.onnx', 'torchscript': '.pt'}
+FORMATS = tuple(SUFFIX)
+OPSET = 17
+
+
+@torch.no_grad()
+def write(network: Network, path: Path, kind: str, opset: int = OPSET) -> None:
+    """Write a network; the number of images, or of regions, stays free, their size is that of the example."""
+    with whole_file(path) as part, warnings.catch_warnings():
+        # the hosts' Python is traced: what depends on the size of an image is a constant of the file, as is meant
+        warnings.filterwarnings('ignore', category=torch.jit.TracerWarning)
+        if kind == 'torchscript':
+            torch.jit.trace(network.module, network.inputs).save(str(part))
+        else:
+            _write_onnx(network, part, opset)
+
+
+def _write_onnx(network: Network, path: Path, opset: int) -> None:
+    free = {name: {0: 'batch'} for name in ('input', *network.outputs)}
+    torch.onnx.export(
+        network.module,
+        network.inputs,
+        str(path),
+        opset_version=opset,
+        input_names=['input'],
+        output_names=network.outputs,
+        dynamic_axes=free,
+    )
+
+
+def run_file(path: Path) -> Run:
+    """A function of tensors that runs a written network: .onnx by onnxruntime, .pt by torch."""
+    if Path(path).suffix == '.pt':
+        return torch.jit.load(str(path))
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            f'onnxruntime is needed to run {str(path)!r} ({error}); install it with: pip install onnxruntime'
+        ) from error
+    session = onnxruntime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
+    (name,) = [argument.name for argument in session.get_inputs()]
+
+    def run(inputs: Tensor) -> Tuple[Tensor, ...]:
+        outputs = session.run(None, {name: inputs.cpu().numpy()})
+        return tuple(torch.from_numpy(output).to(inputs.device) for output in outputs)
+
+    return run

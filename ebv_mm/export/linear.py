@@ -1,0 +1,141 @@
+"""The host's own head with a linear classifier in place of an EBV one: for who has no ebv_mm where the model runs."""
+
+from typing import Dict, Iterable, List, Tuple
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..folding import fold
+from ..layers import EBVConv2d, EBVLinear
+
+# What a head of ours is without its basis, and the arguments that only ours have.
+PLAIN_TYPES = {
+    'EBVClsHead': 'LinearClsHead',
+    'EBVBBoxHead': 'Shared2FCBBoxHead',
+    'EBVMaskHead': 'FCNMaskHead',
+    'EBVLinear': 'Linear',
+    'EBVConv2d': 'Conv',
+}
+OURS = ('basis', 'tau', 'balanced_init', 'reserve', 'streaming', 'predict_topk')
+MOST_FEATURES = 4096
+PIXELS_PER_IMAGE = 500
+
+
+def linear_config(cfg: Config) -> Config:
+    """The config with each head of ours replaced by the host's own."""
+    cfg = cfg.copy()
+    cfg.model = type(cfg.model)(_plain(cfg.model.to_dict()))
+    return cfg
+
+
+def _plain(node: object) -> object:
+    if isinstance(node, (list, tuple)):
+        return [_plain(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    name = str(node.get('type', '')).rpartition('.')[2]
+    if 'basis' not in node or not name.startswith('EBV'):
+        return {key: _plain(child) for key, child in node.items()}
+    kept = {key: _plain(child) for key, child in node.items() if key not in OURS}
+    if name == 'EBVDecodeHead':
+        kept['type'] = kept.pop('head')
+    elif name in PLAIN_TYPES:
+        kept['type'] = PLAIN_TYPES[name]
+    else:
+        raise TypeError(f"{name} has no plain twin that is known here; build the host's own head by hand and fold()")
+    return kept
+
+
+def linear_twin(model: nn.Module, cfg: Config, batches: Iterable[dict]) -> Tuple[nn.Module, Config, Dict[str, float]]:
+    r"""The model with linear classifiers :math:`s (W A x + W b)`, its config, and each classifier's s.
+
+    The predicted class of every single vector of features stays. Its scores do not, because EBV divides by
+    :math:`\tau \lVert v \rVert`, which varies, and a linear layer by one number: s is the one with which the scores
+    come closest to those of the model, by their mean cross-entropy on the features of these batches.
+    """
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, (EBVLinear, EBVConv2d))}
+    features = _features(model, layers, batches)
+    twin_cfg = linear_config(cfg)
+    twin = MODELS.build(twin_cfg.model)
+    state, scales = model.state_dict(), {}
+    for name, layer in layers.items():
+        if not features[name]:
+            raise ValueError(f'{name} saw no features in these images, so its temperature is unknown; give more images')
+        plain = fold(layer)
+        x = torch.cat(features[name])
+        with torch.no_grad():
+            scale = scales[name] = fitted_scale(plain(x), layer(x), sigmoid=name.endswith('conv_logits'))
+            state[f'{name}.weight'] = plain.weight * scale
+            if layer.bias is not None:
+                state[f'{name}.bias'] = plain.bias * scale
+        for key in ('basis', 'basis_recipe'):
+            state.pop(f'{name}.{key}', None)
+    twin.load_state_dict(state)
+    return twin.eval(), twin_cfg, scales
+
+
+def fitted_scale(products: Tensor, logits: Tensor, *, sigmoid: bool) -> float:
+    """The s for which the scores of ``s * products`` have the least cross-entropy to those of ``logits``.
+
+    Classes are in dimension 1. The cross-entropy is convex in s, so a ternary search finds it.
+    """
+    wanted = logits.sigmoid() if sigmoid else logits.softmax(1)
+
+    def loss(log_scale: float) -> float:
+        scaled = products * float(torch.tensor(log_scale, dtype=torch.float64).exp())
+        if sigmoid:
+            return float(functional.binary_cross_entropy_with_logits(scaled, wanted))
+        return float(-(wanted * scaled.log_softmax(1)).sum(1).mean())
+
+    low, high = -20.0, 20.0
+    while high - low > 1e-4:
+        third = (high - low) / 3
+        if loss(low + third) < loss(high - third):
+            high -= third
+        else:
+            low += third
+    return float(torch.tensor((low + high) / 2, dtype=torch.float64).exp())
+
+
+@torch.no_grad()
+def _features(model: nn.Module, layers: Dict[str, nn.Module], batches: Iterable[dict]) -> Dict[str, List[Tensor]]:
+    """Inputs of the layers as the model predicts, some thousand of each; a pixel is a feature as well."""
+    seen: Dict[str, List[Tensor]] = {name: [] for name in layers}
+
+    def keep(name: str):
+        def hook(layer: nn.Module, inputs: tuple, output: Tensor) -> None:
+            if sum(map(len, seen[name])) < MOST_FEATURES:
+                seen[name].append(_some(layer, inputs[0]))
+
+        return hook
+
+    hooks = [layer.register_forward_hook(keep(name)) for name, layer in layers.items()]
+    try:
+        for batch in batches:
+            data = model.data_preprocessor(batch, False)
+            model.eval()(data['inputs'], data.get('data_samples'), mode='predict')
+            if hasattr(model, 'auxiliary_head') and getattr(model, 'with_auxiliary_head', False):
+                _run_auxiliary(model, data['inputs'])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def _some(layer: nn.Module, x: Tensor) -> Tensor:
+    """Of the pixels that a 1 x 1 convolution sees some, evenly spread; otherwise all of the input."""
+    if isinstance(layer, nn.Linear) or layer.kernel_size != (1, 1):
+        return x
+    pixels = x.movedim(1, -1).flatten(0, -2)
+    return pixels[:: max(1, len(pixels) // PIXELS_PER_IMAGE)][:, :, None, None]
+
+
+def _run_auxiliary(model: nn.Module, inputs: Tensor) -> None:
+    """Auxiliary heads take no part in predictions, but a checkpoint has them."""
+    heads = model.auxiliary_head if isinstance(model.auxiliary_head, nn.ModuleList) else [model.auxiliary_head]
+    features = model.extract_feat(inputs)
+    for head in heads:
+        head(features)

@@ -1,0 +1,46 @@
+"""A trained model, and the images to try it on, from config and checkpoint."""
+
+from itertools import islice
+from typing import Iterator
+
+import torch
+from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import Runner
+from mmengine.runner.checkpoint import CheckpointLoader
+from torch import nn
+
+from ..launch.configs import ConfigError, scope_of_model
+
+
+def load_model(cfg: Config, checkpoint: str) -> nn.Module:
+    """The model of a config with the weights of a checkpoint, all of them, for evaluation on the CPU."""
+    init_default_scope(cfg.get('default_scope') or scope_of_model(cfg.model) or 'mmengine')
+    if cfg.get('data_preprocessor') is not None:
+        cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
+    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    content = CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
+    try:
+        missing = model.load_state_dict(content.get('state_dict', content), strict=False).missing_keys
+    except RuntimeError as error:
+        reason = ' '.join(str(error).split('\n\t')[1:2]).strip() or str(error)
+        raise ConfigError(f"{checkpoint!r} does not fit the config's model ({reason}); give its own config") from error
+    if missing:
+        raise ConfigError(
+            f"{checkpoint!r} has no {missing[0]}, and {len(missing)} entries less than the config's model in all; give "
+            'its own config'
+        )
+    model.dataset_meta = content.get('meta', {}).get('dataset_meta')
+    return model.eval()
+
+
+def test_batches(cfg: Config, count: int) -> Iterator[dict]:
+    """The first test images of a config, one in a batch."""
+    loader = dict(cfg.test_dataloader, batch_size=1, num_workers=0, persistent_workers=False)
+    return islice(Runner.build_dataloader(loader, seed=0), count)
+
+
+def image_of(model: nn.Module, batch: dict) -> torch.Tensor:
+    """What the model's networks are given: normalised and padded by the host."""
+    return model.data_preprocessor(batch, False)['inputs']

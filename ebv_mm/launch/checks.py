@@ -1,0 +1,141 @@
+"""What is looked at before a run, so that what is missing is told at once and once."""
+
+from pathlib import Path
+from typing import Optional, Sequence, Tuple
+
+import torch
+from mmengine.config import Config
+
+from ..basis import config_command, size_in_name
+from ..config_bases import basis_paths
+from ..layers import EBVConv2d, EBVLinear
+from .configs import ConfigError, count_nodes, nodes, type_name
+from .data_files import check_data, dataset_class, datasets_of
+
+# What a run of each kind needs in its config.
+NEEDED = {
+    'train': ('train_dataloader', 'train_cfg', 'optim_wrapper'),
+    'test': ('test_dataloader', 'test_cfg', 'test_evaluator'),
+}
+
+
+def check_run(cfg: Config, config_file: str, kind: str) -> None:
+    """Look for everything that a run of this kind ('train' or 'test') would miss.
+
+    Raises:
+        ConfigError: one sentence, with the remedy.
+    """
+    absent = [name for name in NEEDED[kind] if cfg.get(name) is None]
+    if absent:
+        raise ConfigError(f'config {config_file!r} has no {", ".join(absent)}, but to {kind} it needs that; add it')
+    check_work_dir(cfg.work_dir)
+    check_heads(cfg.model)
+    if kind == 'train':
+        check_bases(cfg, config_file)
+    loaders = ['test_dataloader'] if kind == 'test' else ['train_dataloader', 'val_dataloader']
+    check_data(cfg, loaders)
+    check_classes(cfg, loaders)
+    check_metrics(cfg, loaders)
+
+
+def check_work_dir(folder: str) -> None:
+    """Raise where a file stands in the place of the folder, or of one above it."""
+    for path in (Path(folder), *Path(folder).parents):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f'the work dir {folder!r} cannot be made, because {str(path)!r} is a file; name another')
+
+
+def check_heads(model: dict) -> None:
+    """Raise where a head or layer of ours has no basis, or a box head's basis has no vector for the background."""
+    for path, node in nodes(model):
+        name = type_name(node)
+        if name.startswith('EBV') and node.get('basis') is None:
+            size = node.get('num_classes', 'N')
+            raise ConfigError(
+                f"{name} (model.{path}) has no basis; name a file, basis='data/ebv/{size}x{size}.safetensors', or a "
+                f'closed form, basis=dict(num_classes={size}, dim={size})'
+            )
+        predictor = node.get('cls_predictor_cfg') or {}
+        basis = node.get('basis') if name == 'EBVBBoxHead' else predictor.get('basis')
+        vectors, dim = _size(basis)
+        classes = node.get('num_classes')
+        if vectors is not None and isinstance(classes, int) and vectors == classes:
+            dim = classes + 1 if dim == vectors else dim
+            raise ConfigError(
+                f'the box head model.{path} has {classes} classes and the background, {classes + 1} in all, but its '
+                f'basis has {vectors} vectors; take one of {classes + 1} x {dim}, as in basis=dict('
+                f'num_classes={classes + 1}, dim={dim})'
+            )
+
+
+def _size(basis: object) -> Tuple[Optional[int], Optional[int]]:
+    """(N, d) of a ``basis`` argument, as far as it tells them."""
+    if isinstance(basis, dict):
+        return basis.get('num_classes'), basis.get('dim')
+    return (size_in_name(basis) or (None, None)) if isinstance(basis, str) else (None, None)
+
+
+def check_bases(cfg: Config, config_file: str) -> None:
+    """Raise where a basis file is missing that training from scratch would miss at its first step."""
+    missing = [path for path in basis_paths(cfg.model.to_dict()) if not Path(path).exists()]
+    if missing and not cfg.get('resume') and not cfg.get('load_from'):
+        raise ConfigError(
+            f'the config needs {", ".join(missing)}, which does not exist; '
+            f'make it with: {config_command(config_file)}'
+        )
+    unsized = [path for path in missing if size_in_name(path) is None]
+    if unsized and cfg.launcher != 'none':
+        raise ConfigError(
+            f'{", ".join(unsized)} does not exist, and its name tells no size; one process would learn that from the '
+            'checkpoint, several cannot: make the file, or give it a name that begins with its size, such as 81x81'
+        )
+
+
+def check_classes(cfg: Config, loaders: Sequence[str]) -> None:
+    """Raise where the data has more classes than one of our heads."""
+    heads = [(path, node) for path, node in nodes(cfg.model) if 'basis' in node and 'num_classes' in node]
+    for loader in loaders:
+        for dataset in datasets_of(cfg, loader):
+            classes = _classes(dataset, cfg.get('default_scope'))
+            for path, head in heads:
+                if classes is not None and len(classes) > head['num_classes']:
+                    raise ConfigError(
+                        f'{type_name(head)} (model.{path}) has num_classes={head["num_classes"]}, but {loader} has '
+                        f'{len(classes)} classes; set num_classes={len(classes)}, with a basis for as many'
+                    )
+
+
+def _classes(dataset: dict, scope: Optional[str]) -> Optional[Sequence]:
+    """The classes that a data set is known to have before it is built; None where only its files tell them."""
+    named = (dataset.get('metainfo') or {}).get('classes', dataset.get('classes'))
+    if named is None and 'dataset' not in dataset and 'datasets' not in dataset:
+        named = getattr(dataset_class(dataset, scope), 'METAINFO', {}).get('classes')
+    return named if isinstance(named, (list, tuple)) else None
+
+
+def check_metrics(cfg: Config, loaders: Sequence[str]) -> None:
+    """Raise where a head predicts its best classes only, and a metric wants the scores of all."""
+    asked = [node['predict_topk'] for _, node in nodes(cfg.model) if node.get('predict_topk')]
+    for loader in loaders if asked else ():
+        for _, metric in nodes(cfg.get(loader.replace('dataloader', 'evaluator'))):
+            most = max(_tuple(metric.get('topk', 1)))
+            if type_name(metric) == 'Accuracy' and most > 1:
+                raise ConfigError(
+                    f'the head has predict_topk={asked[0]}, so that Accuracy would report top-1 only, but it is asked '
+                    f"for top-{most}; use type='StreamingAccuracy' with the same arguments"
+                )
+
+
+def _tuple(value: object) -> tuple:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def check_classifiers(model_cfg: dict, model: torch.nn.Module) -> None:
+    """Raise where a host has taken an EBV layer and then put its own in its place: that would train FC."""
+    asked = count_nodes(model_cfg, lambda node: 'basis' in node)
+    built = sum(isinstance(module, (EBVLinear, EBVConv2d)) for module in model.modules())
+    if built < asked:
+        raise ConfigError(
+            f'the config names a basis {asked} times, but the model has {built} EBV layers: a head of its host has '
+            'replaced one by a layer of its own, as DoubleConvFCBBoxHead and DIIHead do; use another head'
+        )

@@ -1,0 +1,118 @@
+"""tools/export.py on a small model of each host: the exported networks predict what the model predicts."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from scenes import write_bases, write_scenes
+
+from ebv_mm.export.linear import fitted_scale
+from ebv_mm.export.pooling import FixedPool
+
+REPO = Path(__file__).parents[2]
+CONFIGS = REPO / 'tests' / 'end_to_end' / 'configs'
+FILES = {
+    'classification': [''],
+    'segmentation': [''],
+    'detection': ['.trunk', '.bbox_head', '.mask_head'],
+}
+HOSTS = pytest.mark.parametrize('name', FILES)
+
+
+def tool(name: str):
+    spec = importlib.util.spec_from_file_location(name, REPO / 'tools' / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """A config of the end-to-end tests, and a checkpoint of it with random weights."""
+    write_scenes(tmp_path)
+    write_bases(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def make(name: str):
+        file = CONFIGS / f'{name}.py'
+        cfg = Config.fromfile(file)
+        init_default_scope(cfg.default_scope)
+        model = MODELS.build(cfg.model)
+        for norm in (module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)):
+            norm.running_mean.normal_(0, 0.1)
+        torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes='abc'))), 'model.pth')
+        return str(file), 'model.pth'
+
+    return make
+
+
+def agreement_in(printed: str):
+    pattern = r'(\d+) of (\d+) classes are the same; largest difference: score (\S+?)[,\n]'
+    same, of, largest = re.search(pattern, printed).groups()
+    return int(same), int(of), float(largest)
+
+
+@HOSTS
+@pytest.mark.parametrize('kind, suffix', [('onnx', '.onnx'), ('torchscript', '.pt')])
+def test_networks_predict_what_the_model_predicts(name, kind, suffix, trained, capsys):
+    tool('export').main([*trained(name), '--to', kind, '--out', 'out', '--images', '3', '--traceback'])
+    same, of, largest = agreement_in(capsys.readouterr().out)
+    assert same == of > 0 and largest < 1e-4
+    for part in FILES[name]:
+        assert (Path('out') / f'{name}{part}{suffix}').is_file()
+    described = json.loads((Path('out') / f'{name}.json').read_text())
+    assert described['classes'] == 'abc'
+    if name != 'classification':  # whose shrunk config normalises nothing
+        assert len(described['mean']) == len(described['std']) == 3 and described['from_bgr_to_rgb']
+
+
+@HOSTS
+def test_fc_is_a_checkpoint_of_the_hosts_own_head(name, trained, capsys):
+    tool('export').main([*trained(name), '--to', 'fc', '--out', 'out', '--images', '3', '--traceback'])
+    same, of, _ = agreement_in(capsys.readouterr().out)
+    if name == 'classification':
+        assert same == of == 3
+    cfg = Config.fromfile(f'out/{name}_fc.py')
+    assert 'EBV' not in json.dumps(cfg.model.to_dict())
+    state = torch.load(f'out/{name}_fc.pth')['state_dict']
+    assert not [key for key in state if 'basis' in key]
+    MODELS.build(cfg.model).load_state_dict(state)
+
+
+def test_without_data_the_size_is_told(trained, capsys):
+    arguments = [*trained('classification'), '--to', 'onnx', '--out', 'out', '--images', '0']
+    with pytest.raises(SystemExit):
+        tool('export').main(arguments)
+    assert 'give --shape H W' in capsys.readouterr().err
+    tool('export').main([*arguments, '--shape', '64', '48'])
+    assert 'input (1, 3, 64, 48)' in capsys.readouterr().out
+
+
+def test_a_checkpoint_of_another_model_is_told(trained, capsys):
+    config, checkpoint = trained('classification')
+    state = torch.load(checkpoint)['state_dict']
+    for broken, told in (
+        ({key: value for key, value in state.items() if 'fc.weight' not in key}, 'has no head.fc.weight'),
+        ({**state, 'head.fc.bias': torch.zeros(7)}, "does not fit the config's model (size mismatch for head.fc.bias"),
+    ):
+        torch.save(broken, checkpoint)
+        with pytest.raises(SystemExit):
+            tool('export').main([config, checkpoint, '--to', 'onnx', '--images', '1'])
+        assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('size', [(7, 5), 3, (None, 2)])
+def test_a_fixed_pool_is_the_adaptive_one(size):
+    x = torch.randn(2, 3, 16, 11)
+    torch.testing.assert_close(FixedPool(16, 11, size)(x), torch.nn.AdaptiveAvgPool2d(size)(x))
+
+
+@pytest.mark.parametrize('sigmoid', [False, True])
+def test_the_scale_of_products_that_are_scaled_logits_is_found(sigmoid):
+    logits = torch.randn(50, 9) * 3
+    assert fitted_scale(logits / 17, logits, sigmoid=sigmoid) == pytest.approx(17, rel=1e-2)

@@ -1,0 +1,89 @@
+"""EBV layers in the hands of torch's exporters: ONNX, TorchScript, quantisation, half precision."""
+
+import io
+
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from ebv_mm import EBVConv2d, EBVLinear, fold
+
+BASIS = dict(num_classes=9, dim=12)
+LAYERS = {
+    'linear': lambda: (EBVLinear(6, 9, basis=BASIS), torch.randn(4, 6)),
+    'conv': lambda: (EBVConv2d(6, 9, 1, basis=BASIS), torch.randn(2, 6, 5, 7)),
+}
+FORMS = {
+    'as it is': lambda layer: layer,
+    'norm kept': lambda layer: fold(layer, keep_norm=True),
+    'plain': fold,
+}
+EVERY = pytest.mark.parametrize('form', FORMS)
+ANY_LAYER = pytest.mark.parametrize('kind', LAYERS)
+
+
+def in_onnxruntime(module: nn.Module, x: torch.Tensor, opset: int):
+    """Export with a free batch, and return what runs it."""
+    file = io.BytesIO()
+    names = dict(input_names=['x'], output_names=['y'], dynamic_axes=dict(x={0: 'batch'}, y={0: 'batch'}))
+    torch.onnx.export(module, (x,), file, opset_version=opset, **names)
+    session = onnxruntime.InferenceSession(file.getvalue(), providers=['CPUExecutionProvider'])
+    return lambda x: torch.from_numpy(session.run(None, dict(x=x.numpy()))[0])
+
+
+@EVERY
+@ANY_LAYER
+def test_onnx_gives_the_same_logits_in_every_opset(kind, form):
+    layer, x = LAYERS[kind]()
+    module = FORMS[form](layer).eval()
+    more = torch.cat([x, torch.zeros_like(x), 1e3 * x])
+    for opset in range(11, 18):
+        run = in_onnxruntime(module, x, opset)
+        torch.testing.assert_close(run(more), module(more).detach(), rtol=1e-4, atol=1e-4)
+    if form != 'plain':  # nothing in its direction is lost to the size of v
+        huge = 1e20 * x
+        torch.testing.assert_close(run(huge), layer(huge).detach(), rtol=1e-4, atol=1e-3)
+
+
+@EVERY
+@ANY_LAYER
+def test_torchscript(kind, form):
+    layer, x = LAYERS[kind]()
+    module = FORMS[form](layer).eval()
+    more = torch.cat([x, x])
+    scripts = [torch.jit.trace(module, x)]
+    if form != 'as it is':  # what prepares a basis is Python; a folded layer has left it behind
+        scripts.append(torch.jit.script(module))
+    for script in scripts:
+        file = io.BytesIO()
+        torch.jit.save(script, file)
+        file.seek(0)
+        torch.testing.assert_close(torch.jit.load(file)(more), module(more), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('keep_norm', [False, True])
+def test_dynamic_quantisation_finds_folded_layers(keep_norm):
+    layer, x = LAYERS['linear']()
+    small = torch.ao.quantization.quantize_dynamic(nn.Sequential(fold(layer, keep_norm=keep_norm)), {nn.Linear})
+    assert 'DynamicQuantizedLinear' in str(small)
+    if keep_norm:
+        scores = [model(x).softmax(1) for model in (layer, small)]
+        torch.testing.assert_close(*scores, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize('keep_norm', [None, True])
+def test_onnx_of_a_half_precision_layer_computes_in_float32(keep_norm):
+    layer, x = LAYERS['linear']()
+    layer, x = layer.half(), x.half()
+    run = in_onnxruntime(layer if keep_norm is None else fold(layer, keep_norm=True), x, 17)
+    assert run(x).dtype == torch.float32
+    torch.testing.assert_close(run(x), layer(x).detach(), rtol=1e-4, atol=1e-3)
+
+
+def test_a_folded_layer_can_be_rounded_too():
+    layer, x = LAYERS['linear']()
+    folded = fold(layer, keep_norm=True).bfloat16()
+    scores = folded(x.bfloat16()).softmax(1)
+    assert scores.dtype == torch.float32  # the division by the norm and by tau loses nothing more
+    torch.testing.assert_close(scores, layer(x).softmax(1), rtol=0, atol=0.05)

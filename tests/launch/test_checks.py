@@ -1,0 +1,124 @@
+"""What is looked at before a run: one sentence for each thing that is missing."""
+
+import pytest
+from mmengine.config import Config
+from torch import nn
+
+from ebv_mm import EBVConv2d, EBVLinear
+from ebv_mm.launch import ConfigError, check_run
+from ebv_mm.launch.checks import check_bases, check_classes, check_classifiers, check_heads, check_metrics
+from ebv_mm.launch.data_files import check_data
+
+
+def test_a_classifier_that_its_host_has_replaced_is_an_error():
+    """As DoubleConvFCBBoxHead does, which takes a cls_predictor_cfg and then makes its own layer."""
+    basis = dict(num_classes=5, dim=5)
+    model = dict(box=[dict(basis=basis), dict(basis=basis)], mask=dict(layer=dict(basis='5x5.safetensors')))
+    layers = [EBVLinear(4, 5, basis=basis), EBVLinear(4, 5, basis=basis), EBVConv2d(4, 5, 1, basis=basis)]
+    check_classifiers(model, nn.ModuleList(layers))
+    layers[1] = nn.Linear(4, 5)
+    with pytest.raises(ConfigError, match='names a basis 3 times, but the model has 2 EBV layers'):
+        check_classifiers(model, nn.ModuleList(layers))
+
+
+@pytest.mark.parametrize('settings', [dict(resume=True), dict(load_from='x.pth')])
+def test_a_missing_basis_stops_training_from_scratch_only(settings):
+    head = dict(fc_cls=dict(basis='gone.safetensors'))
+    with pytest.raises(ConfigError, match='gone.safetensors, which does not exist; .*ebv_mm.basis mine.py'):
+        check_bases(Config(dict(model=dict(heads=[head]))), 'mine.py')
+    with pytest.raises(ConfigError, match="ebv_mm.basis 'my folder/mine.py'$"):
+        check_bases(Config(dict(model=dict(heads=[head]))), 'my folder/mine.py')
+    model = dict(heads=[head])
+    check_bases(Config(dict(model=model, launcher='none', **settings)), 'mine.py')
+    # DistributedDataParallel wraps the model before the checkpoint could tell its size
+    with pytest.raises(ConfigError, match='gone.safetensors does not exist, and its name tells no size'):
+        check_bases(Config(dict(model=model, launcher='pytorch', **settings)), 'mine.py')
+    head['fc_cls']['basis'] = '5x16_gone.safetensors'
+    check_bases(Config(dict(model=model, launcher='pytorch', **settings)), 'mine.py')
+
+
+def config_of(scope='mmdet', loader='train_dataloader', model=None, evaluator=None, **dataset) -> Config:
+    evaluators = {loader.replace('dataloader', 'evaluator'): evaluator} if evaluator else {}
+    return Config(dict(default_scope=scope, model=model or {}, **{loader: dict(dataset=dataset)}, **evaluators))
+
+
+def test_missing_data_is_named_with_the_page_that_tells_how_to_get_it(tmp_path):
+    folder = tmp_path / 'coco'
+    settings = dict(type='CocoDataset', data_root=str(folder), ann_file='train.json', data_prefix=dict(img='train/'))
+    with pytest.raises(ConfigError, match=rf'names {folder}; put the data set there .*mmdetection.*dataset_prepare'):
+        check_data(config_of(**settings), ['train_dataloader'])
+    (folder / 'train').mkdir(parents=True)
+    with pytest.raises(ConfigError, match=rf'names {folder}/train.json;'):
+        check_data(config_of(type='RepeatDataset', dataset=settings), ['train_dataloader'])
+    (folder / 'train.json').touch()
+    check_data(config_of(type='ConcatDataset', datasets=[settings]), ['train_dataloader', 'val_dataloader'])
+    metric = dict(type='CocoMetric', ann_file=f'{folder}/val.json')
+    with pytest.raises(ConfigError, match=rf'names {folder}/val.json;'):
+        check_data(config_of(evaluator=[metric], **settings), ['train_dataloader'])
+
+
+@pytest.mark.parametrize(
+    'settings',
+    [
+        dict(data_root='s3://bucket/coco'),
+        dict(data_root='gone', backend_args=dict(backend='petrel')),
+        dict(type='CIFAR10', data_root='gone'),  # downloads itself
+        dict(type='LongTailCIFAR10', data_root='gone'),
+    ],
+)
+def test_data_that_is_elsewhere_is_not_looked_for(settings):
+    check_data(config_of('mmpretrain', **{'type': 'CustomDataset', **settings}), ['train_dataloader'])
+    if 'CIFAR' in settings.get('type', ''):
+        with pytest.raises(ConfigError, match='names gone;'):
+            check_data(config_of('mmpretrain', download=False, **settings), ['train_dataloader'])
+
+
+def test_what_a_run_needs_is_asked_for(tmp_path):
+    with pytest.raises(ConfigError, match="'mine.py' has no test_dataloader, test_cfg, test_evaluator"):
+        check_run(Config(dict(model={}, work_dir=str(tmp_path))), 'mine.py', 'test')
+    (tmp_path / 'file').touch()
+    settings = dict(model={}, train_dataloader=dict(dataset={}), train_cfg={}, optim_wrapper={})
+    for work_dir in (tmp_path / 'file', tmp_path / 'file' / 'below'):
+        with pytest.raises(ConfigError, match=f"because '{tmp_path}/file' is a file; name another"):
+            check_run(Config(dict(settings, work_dir=str(work_dir))), 'mine.py', 'train')
+
+
+def test_a_head_without_a_basis():
+    with pytest.raises(ConfigError, match=r'EBVClsHead \(model.head\) has no basis; .*num_classes=10, dim=10'):
+        check_heads(dict(head=dict(type='mmpretrain.EBVClsHead', num_classes=10)))
+
+
+@pytest.mark.parametrize('basis', [dict(num_classes=20, dim=20), 'data/20x20.safetensors'])
+@pytest.mark.parametrize('by_slot', [False, True])
+def test_a_forgotten_background_is_named_with_the_right_size(basis, by_slot):
+    layer = dict(type='EBVLinear', basis=basis)
+    head = dict(type='ConvFCBBoxHead', cls_predictor_cfg=layer) if by_slot else dict(type='EBVBBoxHead', basis=basis)
+    model = dict(roi_head=dict(bbox_head=[dict(head, num_classes=20)]))
+    with pytest.raises(ConfigError, match='20 classes and the background, 21 in all.* take one of 21 x 21'):
+        check_heads(model)
+    model['roi_head']['bbox_head'][0]['num_classes'] = 19
+    check_heads(model)
+
+
+def test_fewer_classes_than_the_data():
+    model = dict(head=dict(type='EBVClsHead', num_classes=8, basis='10x10.safetensors'))
+    for settings in (dict(type='CIFAR10'), dict(type='CustomDataset', classes=list('abcdefghij'))):
+        with pytest.raises(ConfigError, match='num_classes=8, but train_dataloader has 10 classes; set num_classes=10'):
+            check_classes(config_of('mmpretrain', model=model, **settings), ['train_dataloader'])
+    model['head']['num_classes'] = 10
+    check_classes(config_of('mmpretrain', model=model, type='CIFAR10'), ['train_dataloader'])
+    check_classes(config_of('mmpretrain', model=model, type='CustomDataset'), ['train_dataloader'])  # files tell
+
+
+def test_a_metric_that_wants_all_scores_of_a_head_that_gives_few():
+    model = dict(head=dict(type='EBVClsHead', predict_topk=5))
+    loader = 'val_dataloader'
+
+    def check(kind, topk):
+        metric = dict(type=kind, topk=topk)
+        check_metrics(config_of('mmpretrain', loader, model, [metric], type='CIFAR10'), [loader])
+
+    with pytest.raises(ConfigError, match='predict_topk=5.*asked for top-5; use .*StreamingAccuracy'):
+        check('Accuracy', (1, 5))
+    check('Accuracy', 1)
+    check('StreamingAccuracy', (1, 5))
