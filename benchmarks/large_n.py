@@ -1,150 +1,85 @@
-"""What many classes cost: ours against dense logits and against the FC layer, side by side in one run.
+"""What many classes cost: ours against dense logits, the FC layer and what others use, side by side in one run.
 
-Times are the best of some steps that take turns, so that other jobs on the machine hurt all alike; extra memory is the
-peak above what the process holds before the step, in a process of its own.
+Times are medians of steps that take turns, so that other jobs on the machine hurt all alike; extra memory is the peak
+above what the process holds before the step, in a process of its own. Every table is kept in a JSON file, from which
+--docs writes the tables of the documentation.
 
-    python benchmarks/large_n.py            # a few minutes, 12 GB
-    python benchmarks/large_n.py --quick    # small sizes, to see that it works
-    python benchmarks/large_n.py --only kerdock growth --plot growth.png
+    python benchmarks/large_n.py                        # half an hour, 16 GB
+    python benchmarks/large_n.py --quick                # small sizes, to see that it works
+    python benchmarks/large_n.py --only loss neighbours
+    python benchmarks/large_n.py --docs docs/large_n.md # no measurement: the tables of the JSON file
 """
 
 import argparse
 import json
-import re
 import subprocess
 import sys
-import time
-from typing import Callable, Dict, List, Optional, Tuple
+from pathlib import Path
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
-from torch import nn
+from costs import network, prediction
+from costs.measure import Step, busy_neighbours, machine, median_times, peak_megabytes
+from costs.steps import dense_loss, ebv_step, fc_step, fused_loss, resnet50_step, sampled_loss, streamed_loss
 from torch.nn import functional
 
-from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
-from ebv_mm.output import save_figure
+from ebv_mm.output import markdown_table, new_figure, print_table, save_figure, whole_file
 
-Step = Callable[[], torch.Tensor]  # does the work and returns the loss
-WIDTHS = {'case': 28, 'N': 9, 'd': 5, 'batch': 5, 'baseline': 12, 'ours': 11, 'faster': 7, 'baseline MB': 11,
-          'ours MB': 8, 'smaller': 7}  # fmt: skip
-
-
-def backward(loss: torch.Tensor) -> torch.Tensor:
-    loss.backward()
-    return loss.detach()
+RESULTS = Path(__file__).with_name('results') / 'large_n.json'
+PICTURE = Path(__file__).parents[1] / 'docs' / 'large_n.png'
+MARKERS = '<!-- costs of {}: python benchmarks/large_n.py -->', '<!-- end -->'
 
 
-def dense_loss(num_classes: int, dim: int, batch: int) -> Step:
-    """Logits of a matrix, then F.cross_entropy; backward to the features."""
-    vectors = functional.normalize(torch.randn(num_classes, dim), dim=1)
-    v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
+class Case(NamedTuple):
+    """Two ways to do the same.
 
-    return lambda: backward(functional.cross_entropy(functional.normalize(v, dim=1) @ vectors.T / 0.07, target))
+    Args:
+        what: For the table.
+        sizes, quick: (N, d, batch).
+        baseline, ours: What makes a step of a size.
+        method: Further argument of ours.
+        exact: Whether the baseline computes the loss itself, or an estimate of it.
+    """
 
-
-def fused_loss(num_classes: int, dim: int, batch: int) -> Step:
-    """The same by torch's own loss without all logits, which torch has from 2.13 on."""
-    vectors = functional.normalize(torch.randn(num_classes, dim), dim=1)
-    v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
-    options = nn.LinearCrossEntropyOptions()
-
-    def step() -> torch.Tensor:
-        z = functional.normalize(v, dim=1) / 0.07
-        return backward(functional.linear_cross_entropy(z, vectors, target, options=options))
-
-    return step
-
-
-def streamed_loss(num_classes: int, dim: int, batch: int, method: Optional[str]) -> Step:
-    """The same loss by basis_cross_entropy, of a structured basis, or of a matrix where there is no method."""
-    if method:
-        basis = make_basis(num_classes, dim, method=method)
-    else:
-        basis = functional.normalize(torch.randn(num_classes, dim), dim=1)
-    v, target = torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
-    return lambda: backward(basis_cross_entropy(v, target, basis))
+    what: str
+    sizes: Tuple[int, int, int]
+    quick: Tuple[int, int, int] = (10_000, 256, 64)
+    baseline: Callable[..., Step] = dense_loss
+    ours: Callable[..., Step] = streamed_loss
+    method: Optional[str] = 'kerdock'
+    exact: bool = True
 
 
-def all_logits(model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return functional.cross_entropy(model(x), target)
-
-
-def train_step(model: nn.Module, x: torch.Tensor, num_classes: int, loss: Callable = all_logits) -> Step:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    target = torch.randint(num_classes, (len(x),))
-
-    def step() -> torch.Tensor:
-        optimizer.zero_grad()
-        value = backward(loss(model, x, target))
-        optimizer.step()
-        return value
-
-    return step
-
-
-def features(batch: int) -> torch.Tensor:
-    return torch.randn(batch, 2048, requires_grad=True)
-
-
-def fc_step(num_classes: int, dim: int, batch: int) -> Step:
-    del dim
-    return train_step(nn.Linear(2048, num_classes), features(batch), num_classes)
-
-
-def ebv_step(num_classes: int, dim: int, batch: int, method: str) -> Step:
-    if method == 'unit vectors':
-        basis = make_basis(num_classes, dim, structured=True, rotate=False)
-    else:
-        basis = make_basis(num_classes, dim, method=method)
-
-    def streamed(layer: EBVLinear, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return basis_cross_entropy(layer.project(x), target, layer.products, layer.tau)
-
-    layer = EBVLinear(2048, num_classes, basis=basis)
-    # few classes: all logits, as any head
-    return train_step(layer, features(batch), num_classes, streamed if num_classes > dim else all_logits)
-
-
-def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] = None) -> Step:
-    """A training step of the whole ResNet-50; FC where there is no method."""
-    from torchvision.models import resnet50
-
-    model = resnet50(num_classes=num_classes)
-    if method:
-        model.fc = EBVLinear(2048, num_classes, basis=make_basis(num_classes, dim, method=method))
-    return train_step(model, torch.randn(batch, 3, 224, 224), num_classes)
-
-
-# name: (what, sizes, sizes of --quick, baseline, ours, further arguments of ours)
-CASES: Dict[str, Tuple] = {
-    'kerdock': (
-        'loss, Kerdock / dense', (100_000, 1024, 1024), (10_000, 256, 64), dense_loss, streamed_loss, 'kerdock'
-    ),
-    'design': (
-        'loss, design / dense', (100_000, 5000, 128), (10_000, 1000, 32), dense_loss, streamed_loss, 'transversal'
-    ),
-    'blocked': (
-        'loss, dense blocked / dense', (100_000, 512, 1024), (10_000, 128, 64), dense_loss, streamed_loss, None
-    ),
-    'head': ('step of the head, EBV / FC', (100_000, 1024, 256), (10_000, 256, 64), fc_step, ebv_step, 'kerdock'),
-    'unit': ('step, unit vectors / FC', (1000, 1000, 128), (1000, 1000, 32), fc_step, ebv_step, 'unit vectors'),
-    'dense': ('step, dense basis / FC', (1000, 1000, 128), (1000, 1000, 32), fc_step, ebv_step, 'orthonormal'),
-    'resnet50': (
-        'step of ResNet-50, EBV / FC', (1000, 1000, 8), (100, 100, 1), resnet50_step, resnet50_step, 'orthonormal'
-    ),
-}  # fmt: skip
+LOSSES = {
+    'kerdock': Case('Kerdock / dense logits', (100_000, 1024, 1024)),
+    'kerdock-4096': Case('Kerdock / dense logits', (100_000, 4096, 256), (5_000, 256, 32)),
+    'kerdock-16384': Case('Kerdock / dense logits', (100_000, 16_384, 64), (5_000, 1024, 8)),
+    'design': Case('design / dense logits', (100_000, 5000, 128), (10_000, 1000, 32), method='transversal'),
+    'blocked': Case('dense in blocks / dense logits', (100_000, 512, 1024), (10_000, 128, 64), method=None),
+    'sampled': Case('Kerdock / a tenth of the classes', (100_000, 1024, 1024), baseline=sampled_loss, exact=False),
+}
 if hasattr(functional, 'linear_cross_entropy'):
-    CASES['fused'] = ('loss, dense blocked / torch', *CASES['blocked'][1:3], fused_loss, streamed_loss, None)
+    LOSSES['fused'] = Case("Kerdock / torch's linear_cross_entropy", (100_000, 1024, 1024), baseline=fused_loss)
+HEAD, RESNET = dict(baseline=fc_step, ours=ebv_step), dict(baseline=resnet50_step, ours=resnet50_step)
+HEADS = {
+    'head': Case('EBV / FC', (100_000, 4096, 256), **HEAD),
+    'head-1024': Case('EBV / FC', (100_000, 1024, 256), **HEAD),
+    'unit': Case('unit vectors / FC', (1000, 1000, 256), (1000, 1000, 32), **HEAD, method='orthonormal'),
+    'dense': Case('dense basis / FC', (1000, 1000, 256), (1000, 1000, 32), **HEAD, method='dense'),
+    'resnet50': Case('whole ResNet-50, dense basis / FC', (1000, 1000, 8), (100, 100, 1), **RESNET, method='dense'),
+}
+CASES = {**LOSSES, **HEADS}
 GROWTH = ((1_000, 256), (10_000, 1024), (100_000, 1024), (1_000_000, 4096))
 QUICK_GROWTH = ((1_000, 64), (10_000, 256))
 
 
 def build(name: str, quick: bool, ours: bool) -> Step:
     if name.startswith('growth'):
-        num_classes, dim = map(int, name.split('-')[1:])
-        return streamed_loss(num_classes, dim, 128, 'kerdock')
-    _, sizes, quick_sizes, baseline, own, method = CASES[name]
-    sizes = quick_sizes if quick else sizes
-    return own(*sizes, method) if ours else baseline(*sizes)
+        return streamed_loss(*map(int, name.split('-')[1:]), 128, 'kerdock')
+    case = CASES[name]
+    sizes = case.quick if quick else case.sizes
+    further = () if case.method is None else (case.method,)
+    return case.ours(*sizes, *further) if ours else case.baseline(*sizes)
 
 
 def extra_megabytes(name: str, quick: bool, ours: bool) -> float:
@@ -153,82 +88,125 @@ def extra_megabytes(name: str, quick: bool, ours: bool) -> float:
 
 
 def worker(name: str, quick: bool, ours: bool) -> float:
-    """Peak memory of two steps, above what there is before, in MB. For a training step the model counts too."""
-    for tiny in (dense_loss(64, 8, 2), streamed_loss(64, 8, 2, None)):
+    for tiny in (dense_loss(64, 8, 2), streamed_loss(64, 16, 2, 'kerdock'), streamed_loss(64, 8, 2)):
         tiny()  # the libraries' own memory
-    before = memory('VmRSS')
-    step = build(name, quick, ours)
-    if 'step' not in CASES.get(name, ('',))[0]:
-        before = memory('VmRSS')
-    with open('/proc/self/clear_refs', 'w') as file:
-        file.write('5')  # forget the peak so far
-    for _ in range(2):
-        step()
-    return memory('VmHWM') - before
+    return peak_megabytes(lambda: build(name, quick, ours), name in HEADS)
 
 
-def memory(key: str) -> float:
-    with open('/proc/self/status') as file:
-        return int(re.search(rf'{key}:\s+(\d+) kB', file.read())[1]) / 1024
+def compare(name: str, quick: bool, repeats: int) -> Dict[str, str]:
+    case = CASES[name]
+    baseline, ours = median_times([build(name, quick, own) for own in (False, True)], repeats)
+    megabytes = [extra_megabytes(name, quick, own) for own in (False, True)]
+    num_classes, dim, batch = case.quick if quick else case.sizes
+    return {
+        'ours / baseline': case.what, 'N': f'{num_classes:,}', 'd': f'{dim:,}', 'batch': f'{batch:,}',
+        'baseline is': 'exact' if case.exact else 'an estimate', 'baseline': f'{baseline * 1e3:,.1f} ms',
+        'ours': f'{ours * 1e3:,.1f} ms', 'faster': f'{baseline / ours:.2f} x',
+        'baseline memory': f'{megabytes[0]:,.0f} MB', 'our memory': f'{megabytes[1]:,.0f} MB',
+    }  # fmt: skip
 
 
-def best_times(steps: List[Step], repeats: int) -> List[float]:
-    times = [[] for _ in steps]
-    for repeat in range(repeats + 1):
-        for step, seen in zip(steps, times):
-            start = time.perf_counter()
-            step()
-            if repeat or repeats == 1:  # the first one warms up
-                seen.append(time.perf_counter() - start)
-    return [min(seen) for seen in times]
+def losses(quick: bool, repeats: int) -> List[dict]:
+    return [compare(name, quick, repeats) for name in LOSSES]
 
 
-def show(row: Dict[str, object]) -> None:
-    print('  '.join(str(row.get(name, '')).rjust(width) for name, width in WIDTHS.items()), flush=True)
+def heads(quick: bool, repeats: int) -> List[dict]:
+    return [compare(name, quick, repeats) for name in HEADS if not (quick and name == 'resnet50')]
 
 
-def compare(name: str, quick: bool, repeats: int) -> None:
-    what, sizes, quick_sizes, *_ = CASES[name]
-    baseline, ours = best_times([build(name, quick, own) for own in (False, True)], repeats)
-    baseline_mb, ours_mb = (extra_megabytes(name, quick, own) for own in (False, True))
-    num_classes, dim, batch = quick_sizes if quick else sizes
-    show({
-        'case': what, 'N': f'{num_classes:,}', 'd': dim, 'batch': batch, 'baseline': f'{baseline * 1e3:.1f} ms',
-        'ours': f'{ours * 1e3:.1f} ms', 'faster': f'{baseline / ours:.2f}x', 'baseline MB': f'{baseline_mb:.0f}',
-        'ours MB': f'{ours_mb:.0f}', 'smaller': f'{baseline_mb / max(ours_mb, 0.1):.1f}x',
-    })  # fmt: skip
+def neighbours(quick: bool, repeats: int) -> List[dict]:
+    out = []
+    for name in ('kerdock', 'blocked'):
+        case = CASES[name]
+        steps = [build(name, quick, own) for own in (False, True)]
+        num_classes, dim, batch = case.quick if quick else case.sizes
+        for count in (0, 1, 2):
+            with busy_neighbours(count):
+                baseline, ours = median_times(steps, repeats)
+            out.append({
+                'ours / baseline': case.what, 'N': f'{num_classes:,}', 'd': dim, 'batch': batch,
+                'other busy processes': count, 'baseline': f'{baseline * 1e3:,.1f} ms',
+                'ours': f'{ours * 1e3:,.1f} ms', 'faster': f'{baseline / ours:.2f} x',
+            })  # fmt: skip
+    return out
 
 
-def growth(quick: bool, repeats: int, plot: Optional[str]) -> None:
-    points = []
+def growth(quick: bool, repeats: int) -> List[dict]:
+    out = []
     for num_classes, dim in QUICK_GROWTH if quick else GROWTH:
         name = f'growth-{num_classes}-{dim}'
-        (seconds,) = best_times([build(name, quick, True)], repeats)
+        (seconds,) = median_times([build(name, quick, True)], repeats)
         megabytes = extra_megabytes(name, quick, True)
-        points.append((num_classes, seconds * 1e3, megabytes))
-        show({'case': 'loss, Kerdock', 'N': f'{num_classes:,}', 'd': dim, 'batch': 128,
-              'ours': f'{seconds * 1e3:.1f} ms', 'ours MB': f'{megabytes:.0f}'})  # fmt: skip
-    if plot:
-        import matplotlib
+        size = {'N': f'{num_classes:,}', 'd': f'{dim:,}', 'batch': 128}
+        out.append({**size, 'time': f'{seconds * 1e3:,.1f} ms', 'extra memory': f'{megabytes:,.0f} MB'})
+    return out
 
-        matplotlib.use('Agg')
-        from matplotlib import pyplot
 
-        figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), constrained_layout=True)
-        for axis, column, label in zip(axes, (1, 2), ('ms for forward + backward', 'MB above the embeddings')):
-            axis.loglog([point[0] for point in points], [point[column] for point in points], 'o-')
-            axis.set(xlabel='classes', ylabel=label, title='structured basis, batch 128')
-            axis.grid(alpha=0.3)
-        save_figure(figure, plot)
-        print(f'wrote {plot}')
+def predictions(quick: bool, repeats: int) -> List[dict]:
+    if quick:
+        return prediction.rows(2_000, 256, 32, repeats, dense=True)
+    many = prediction.rows(100_000, 1024, 256, repeats, dense=True)
+    return [*many, *prediction.rows(1_000_000, 4096, 64, repeats, dense=False)]
+
+
+def servers(quick: bool, repeats: int) -> List[dict]:
+    sizes = [(2_000, 256)] if quick else [(100_000, 1024), (100_000, 4096), (1_000_000, 4096)]
+    return [row for size in sizes for row in prediction.server(*size, repeats)]
+
+
+def networks(quick: bool, repeats: int) -> List[dict]:
+    out = []
+    for processes in (2,) if quick else (2, 4):
+        sizes = (2_000, 64, processes, 4, repeats) if quick else (100_000, 2048, processes, 32, repeats)
+        dims = [256] if quick else [1024, 4096]
+        out += network.rows(network.Size(*sizes), dims, port=29_500 + processes)
+    return out
+
+
+TABLES: Dict[str, Callable[[bool, int], List[dict]]] = {
+    'loss': losses,
+    'neighbours': neighbours,
+    'heads': heads,
+    'growth': growth,
+    'prediction': predictions,
+    'server': servers,
+    'network': networks,
+}
+
+
+def write_docs(page: Path, results: Path) -> None:
+    """Put the tables of the results between their markers; a page without a table's markers is refused."""
+    text, kept = page.read_text(), json.loads(results.read_text())
+    for name, table in kept.items():
+        begin, end = MARKERS[0].format(name), MARKERS[1]
+        if begin not in text:
+            raise ValueError(f'{page} has no line {begin!r} to put a table after; add it, and {end!r} behind')
+        before, rest = text.split(begin, 1)
+        body = f'{markdown_table(table["rows"])}\n\n{table["machine"]}, medians of {table["repeats"]}.'
+        text = f'{before}{begin}\n{body}\n{end}{rest.split(end, 1)[1]}'
+    with whole_file(page) as part:
+        part.write_text(text)
+    if 'growth' in kept:
+        draw_growth(kept['growth']['rows'])
+
+
+def draw_growth(rows: List[dict]) -> None:
+    number = lambda cell: float(cell.split()[0].replace(',', ''))  # noqa: E731
+    figure = new_figure(9, 3.5)
+    for place, (column, label) in enumerate({'time': 'ms for loss and gradient', 'extra memory': 'MB'}.items(), 1):
+        axes = figure.add_subplot(1, 2, place)
+        axes.loglog([number(row['N']) for row in rows], [number(row[column]) for row in rows], 'o-')
+        axes.set(xlabel='classes', ylabel=label, title='structured basis, batch 128')
+        axes.grid(alpha=0.3)
+    save_figure(figure, PICTURE)
 
 
 def main(argv: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--quick', action='store_true', help='small sizes')
-    parser.add_argument('--only', nargs='+', choices=[*CASES, 'growth'], default=[*CASES, 'growth'])
-    parser.add_argument('--repeats', type=int, default=3, help='steps of each kind')
-    parser.add_argument('--plot', metavar='PICTURE', help='draw how time and memory grow with N')
+    parser.add_argument('--quick', action='store_true', help='small sizes; the results are not kept')
+    parser.add_argument('--only', nargs='+', choices=TABLES, default=list(TABLES))
+    parser.add_argument('--repeats', type=int, default=5, help='steps of each kind')
+    parser.add_argument('--docs', type=Path, metavar='PAGE', help='write the tables of the results into a page')
     parser.add_argument('--worker', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.repeats < 1:
@@ -238,14 +216,23 @@ def main(argv: Optional[List[str]] = None) -> int:
         name, ours = args.worker
         print(json.dumps(worker(name, args.quick, ours == '1')))
         return 0
-    print(f'torch {torch.__version__}, {torch.get_num_threads()} threads')
-    show(dict(zip(WIDTHS, WIDTHS)))
+    if args.docs:
+        write_docs(args.docs, RESULTS)
+        return 0
+    print(machine())
     for name in args.only:
-        if name == 'growth':
-            growth(args.quick, args.repeats, args.plot)
-        else:
-            compare(name, args.quick, args.repeats)
+        rows = TABLES[name](args.quick, args.repeats)
+        print_table(rows, title=name)
+        if not args.quick:
+            keep(name, dict(machine=machine(), repeats=args.repeats, rows=rows))
     return 0
+
+
+def keep(name: str, table: dict) -> None:
+    """Replace one table of the results, at once, so that an interrupted run loses nothing."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    with whole_file(RESULTS) as part:
+        part.write_text(json.dumps({**known, name: table}, indent=1, ensure_ascii=False) + '\n')
 
 
 if __name__ == '__main__':
