@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from mmengine.model import initialize
 from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 
@@ -219,3 +220,17 @@ def test_the_basis_survives_the_meta_device(structured):
         assert structured or module.basis.device.type == 'meta'
         assert module.to_empty(device='cpu').weight.device.type == 'cpu'
         assert torch.equal(module.vectors, closed_form_basis(**basis).vectors)
+
+
+@pytest.mark.parametrize('tau', [-0.07, float('nan'), float('inf'), '0.07', None])
+def test_bad_tau(tau):
+    with pytest.raises(ValueError, match='tau = .*must be a positive number'):
+        EBVLinear(4, 3, basis=dict(num_classes=3, dim=3), tau=tau)
+
+
+@pytest.mark.parametrize('init', ['Normal', 'Xavier', 'Kaiming', 'TruncNormal', 'Uniform'])
+def test_no_kind_of_initialisation_touches_the_basis(init):
+    layer = EBVLinear(4, 3, basis=dict(num_classes=3, dim=3))
+    before, weight = layer.basis.clone(), layer.weight.detach().clone()
+    initialize(nn.ModuleDict(dict(layer=layer)), dict(type=init, layer='EBVLinear'))
+    assert torch.equal(layer.basis, before) and not torch.equal(layer.weight, weight)
