@@ -1,5 +1,6 @@
 """For mmpretrain: the head, and what the paper's experiments need beyond it."""
 
+from .characters import DistortCharacter, WrittenCharacters
 from .datasets import INaturalist2018, LongTailCIFAR10, LongTailCIFAR100, RandomImages
 from .head import EBVClsHead
 from .metric import StreamingAccuracy
@@ -8,6 +9,7 @@ from .transforms import PositionCrop, ResizeCenterCrop
 
 __all__ = [
     'CIFARResNet',
+    'DistortCharacter',
     'EBVClsHead',
     'INaturalist2018',
     'LongTailCIFAR10',
@@ -16,4 +18,5 @@ __all__ = [
     'RandomImages',
     'ResizeCenterCrop',
     'StreamingAccuracy',
+    'WrittenCharacters',
 ]
