@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
-from costs import network, prediction
+from costs import network, prediction, steps
 from costs.measure import Step, busy_neighbours, machine, median_times, peak_megabytes
 from costs.steps import dense_loss, ebv_step, fc_step, fused_loss, resnet50_step, sampled_loss, streamed_loss
 from torch.nn import functional
@@ -83,14 +83,15 @@ def build(name: str, quick: bool, ours: bool) -> Step:
 
 
 def extra_megabytes(name: str, quick: bool, ours: bool) -> float:
-    command = [sys.executable, __file__, '--worker', name, str(int(ours))] + ['--quick'] * quick
+    command = [sys.executable, __file__, '--worker', name, str(int(ours)), '--device', str(steps.device)]
+    command += ['--quick'] * quick
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def worker(name: str, quick: bool, ours: bool) -> float:
     for tiny in (dense_loss(64, 8, 2), streamed_loss(64, 16, 2, 'kerdock'), streamed_loss(64, 8, 2)):
         tiny()  # the libraries' own memory
-    return peak_megabytes(lambda: build(name, quick, ours), name in HEADS)
+    return peak_megabytes(lambda: build(name, quick, ours), name in HEADS, steps.device)
 
 
 def compare(name: str, quick: bool, repeats: int) -> Dict[str, str]:
@@ -118,11 +119,11 @@ def neighbours(quick: bool, repeats: int) -> List[dict]:
     out = []
     for name in ('kerdock', 'blocked'):
         case = CASES[name]
-        steps = [build(name, quick, own) for own in (False, True)]
+        both = [build(name, quick, own) for own in (False, True)]
         num_classes, dim, batch = case.quick if quick else case.sizes
         for count in (0, 1, 2):
             with busy_neighbours(count):
-                baseline, ours = median_times(steps, repeats)
+                baseline, ours = median_times(both, repeats)
             out.append({
                 'ours / baseline': case.what, 'N': f'{num_classes:,}', 'd': dim, 'batch': batch,
                 'other busy processes': count, 'baseline': f'{baseline * 1e3:,.1f} ms',
@@ -206,12 +207,14 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--quick', action='store_true', help='small sizes; the results are not kept')
     parser.add_argument('--only', nargs='+', choices=TABLES, default=list(TABLES))
     parser.add_argument('--repeats', type=int, default=5, help='steps of each kind')
+    parser.add_argument('--device', type=torch.device, default='cpu', help='of losses and heads; default: cpu')
     parser.add_argument('--docs', type=Path, metavar='PAGE', help='write the tables of the results into a page')
     parser.add_argument('--worker', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.repeats < 1:
         parser.error(f'--repeats {args.repeats}, but at least 1 is needed; give more')
     torch.manual_seed(0)
+    steps.device = args.device
     if args.worker:
         name, ours = args.worker
         print(json.dumps(worker(name, args.quick, ours == '1')))
@@ -219,12 +222,12 @@ def main(argv: Optional[List[str]] = None) -> int:
     if args.docs:
         write_docs(args.docs, RESULTS)
         return 0
-    print(machine())
+    print(machine(args.device))
     for name in args.only:
         rows = TABLES[name](args.quick, args.repeats)
         print_table(rows, title=name)
         if not args.quick:
-            keep(name, dict(machine=machine(), repeats=args.repeats, rows=rows))
+            keep(name, dict(machine=machine(args.device), repeats=args.repeats, rows=rows))
     return 0
 
 

@@ -5,9 +5,11 @@ import math
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ebv_mm import DenseBasis, basis_cross_entropy, basis_topk, make_basis
 from ebv_mm.basis import products as products_module
+from ebv_mm.basis.soft_sums import largest, soft_sums
 
 BASES = {
     'dense': lambda: DenseBasis(functional.normalize(torch.randn(300, 20, dtype=torch.float64), dim=1)),
@@ -228,3 +230,28 @@ def test_a_temperature_that_is_none(tau):
         basis_cross_entropy(v, torch.tensor([0, 1]), basis, tau)
     with pytest.raises(ValueError, match='must be a positive number'):
         basis_topk(v, 1, basis, tau)
+
+
+class CountsTransfers(TorchDispatchMode):
+    """Counts what would make a host wait for its GPU."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count = getattr(self, 'count', 0) + (
+            function.overloadpacket.__name__ in ('_local_scalar_dense', 'nonzero')
+        )
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize('kind', ['dense', 'kerdock, turned', 'transversal'])
+def test_no_loop_waits_for_a_gpu(kind):
+    """Through torch's path, as on a GPU; with its loops over chunks of rows and blocks of classes."""
+    products = BASES[kind]().products.to(torch.device('cpu'), torch.float32)
+    z, named = torch.randn(40, products.dim), torch.randint(products.num_classes, (40, 1))
+    counts = []
+    for entries in (1 << 20, 64):
+        products.cpu_entries = entries
+        with CountsTransfers() as transfers:
+            soft_sums(products, z, named, True)
+            largest(products, z, 5)
+        counts.append(transfers.count)
+    assert counts == [0, 0]

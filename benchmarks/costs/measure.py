@@ -20,7 +20,9 @@ def median_times(steps: List[Step], repeats: int) -> List[float]:
     for turn in range(repeats + 1):
         for step, seen in zip(steps, times):
             start = time.perf_counter()
-            step()
+            result = step()
+            if torch.is_tensor(result):
+                result.cpu()  # waits for a GPU
             if turn:
                 seen.append(time.perf_counter() - start)
     return [statistics.median(seen) for seen in times]
@@ -38,16 +40,19 @@ def busy_neighbours(count: int) -> Iterator[None]:
             other.wait()
 
 
-def peak_megabytes(build: Callable[[], Step], with_model: bool) -> float:
+def peak_megabytes(build: Callable[[], Step], with_model: bool, device: torch.device) -> float:
     """Peak memory of two steps in this process, above what it holds before; with the model of a training step."""
-    before = memory('VmRSS')
+    gpu = device.type == 'cuda'
+    now = (lambda: torch.cuda.memory_allocated() / 2**20) if gpu else (lambda: memory('VmRSS'))
+    before = now()
     step = build()
     if not with_model:
-        before = memory('VmRSS')
-    Path('/proc/self/clear_refs').write_text('5')  # forget the peak so far
+        before = now()
+    # forget the peak so far
+    torch.cuda.reset_peak_memory_stats() if gpu else Path('/proc/self/clear_refs').write_text('5')
     for _ in range(2):
         step()
-    return memory('VmHWM') - before
+    return (torch.cuda.max_memory_allocated() / 2**20 if gpu else memory('VmHWM')) - before
 
 
 def memory(key: str) -> float:
@@ -55,10 +60,11 @@ def memory(key: str) -> float:
     return int(re.search(rf'{key}:\s+(\d+) kB', Path('/proc/self/status').read_text())[1]) / 1024
 
 
-def machine() -> str:
+def machine(device: torch.device) -> str:
     """Cores, instruction set and versions: what a figure is not told without."""
     from ebv_mm.basis.kernels.hadamard import hadamard_library
 
     kernel = 'compiled kernel' if hadamard_library()[0] is not None else 'no compiled kernel'
     isa = torch.backends.cpu.get_cpu_capability()
-    return f'torch {torch.__version__}, {torch.get_num_threads()} threads, {isa}, {kernel}'
+    gpu = f'{torch.cuda.get_device_name()}, ' if device.type == 'cuda' else ''
+    return f'{gpu}torch {torch.__version__}, {torch.get_num_threads()} threads, {isa}, {kernel}'

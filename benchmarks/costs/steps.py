@@ -11,6 +11,8 @@ from ebv_mm import EBVLinear, basis_cross_entropy, make_basis
 from .measure import Step
 
 FEATURES = 2048
+# where the steps compute; large_n.py sets it
+device = torch.device('cpu')
 
 
 def backward(loss: Tensor) -> Tensor:
@@ -19,11 +21,12 @@ def backward(loss: Tensor) -> Tensor:
 
 
 def problem(num_classes: int, dim: int, batch: int) -> tuple:
-    return torch.randn(batch, dim, requires_grad=True), torch.randint(num_classes, (batch,))
+    v = torch.randn(batch, dim, device=device, requires_grad=True)
+    return v, torch.randint(num_classes, (batch,), device=device)
 
 
 def unit_rows(num_classes: int, dim: int) -> Tensor:
-    rows = torch.randn(num_classes, dim)
+    rows = torch.randn(num_classes, dim, device=device)
     return rows.div_(rows.norm(dim=1, keepdim=True))
 
 
@@ -54,7 +57,7 @@ def sampled_loss(num_classes: int, dim: int, batch: int) -> Step:
 
     def step() -> Tensor:
         present, place = target.unique(return_inverse=True)
-        classes = torch.cat([present, torch.randint(num_classes, (num_classes // 10,))])
+        classes = torch.cat([present, torch.randint(num_classes, (num_classes // 10,), device=device)])
         z = functional.normalize(v, dim=1) / 0.07
         return backward(functional.cross_entropy(z @ vectors[classes].T, place))
 
@@ -80,8 +83,9 @@ def streamed(layer: EBVLinear, x: Tensor, target: Tensor) -> Tensor:
 
 
 def train_step(model: nn.Module, x: Tensor, num_classes: int, loss: Callable = all_logits) -> Step:
+    model = model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    target = torch.randint(num_classes, (len(x),))
+    target = torch.randint(num_classes, (len(x),), device=device)
 
     def step() -> Tensor:
         optimizer.zero_grad()
@@ -93,7 +97,7 @@ def train_step(model: nn.Module, x: Tensor, num_classes: int, loss: Callable = a
 
 
 def features(batch: int) -> Tensor:
-    return torch.randn(batch, FEATURES, requires_grad=True)
+    return torch.randn(batch, FEATURES, device=device, requires_grad=True)
 
 
 def fc_step(num_classes: int, dim: int, batch: int) -> Step:
@@ -118,4 +122,4 @@ def resnet50_step(num_classes: int, dim: int, batch: int, method: Optional[str] 
     model = resnet50(num_classes=num_classes)
     if method:
         model.fc = EBVLinear(FEATURES, num_classes, basis=make_basis(num_classes, dim))
-    return train_step(model, torch.randn(batch, 3, 224, 224), num_classes)
+    return train_step(model, torch.randn(batch, 3, 224, 224, device=device), num_classes)
