@@ -2,7 +2,7 @@
 
 import signal
 import time
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional, Set, Tuple
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
@@ -33,6 +33,7 @@ class Progress:
         self.tasks: Dict[str, TaskID] = {}
         self.printed: Dict[str, float] = {}
         self.begun: Dict[str, float] = {}
+        self.whole: Set[str] = set()
         # the first count seen, and when: a pace without the time that a start takes
         self.first: Dict[str, Tuple[float, float]] = {}
 
@@ -56,7 +57,10 @@ class Progress:
                 self.tasks[name] = self.live.add_task(name, total=total, line=line)
             self.live.update(self.tasks[name], completed=done, line=line)
             return
-        ends = finished or done == total
+        # the whole count is told at once, but not again while the job goes on, such as a training that is tested
+        ends = finished or (done == total and name not in self.whole)
+        if ends:
+            self.whole.add(name)
         if name not in self.printed or ends or now - self.printed[name] >= SECONDS_BETWEEN_LINES:
             self.printed[name] = now
             print(f'{name}: {line}', file=self.console.file, flush=True)

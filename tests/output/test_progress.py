@@ -36,6 +36,15 @@ def test_a_log_gets_the_first_line_the_last_and_some_between(clock, capsys):
     ]
 
 
+def test_a_job_that_goes_on_after_its_last_count_is_told_of_once(clock, capsys):
+    with Progress() as shown:
+        for state in ('loss 0.5', 'testing', 'testing'):
+            shown.show('a', 10, 10, state)
+            clock.now += 1
+        shown.show('a', 10, 10, 'ended', finished=True)
+    assert capsys.readouterr().err.splitlines() == ['a: 10/10, loss 0.5, 0 s', 'a: 10/10, ended, 3 s']
+
+
 def test_jobs_have_lines_of_their_own_and_may_be_of_unknown_length(clock, capsys):
     with Progress() as shown:
         shown.show('a', state='max |cos| 0.2')
