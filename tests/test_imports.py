@@ -75,7 +75,8 @@ def test_a_head_imports_its_own_host_only(host):
         """,
         blocked=others,
     )
-    assert printed.split() == ['True', 'True', 'False']
+    # the forks of the hosts say on the way which of their own extras they miss
+    assert printed.split()[-3:] == ['True', 'True', 'False']
 
 
 def test_a_missing_host_is_named_with_the_remedy():
