@@ -22,6 +22,15 @@ def _seeded():
     torch.manual_seed(0)
 
 
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason='there is no GPU')
+
+
+@pytest.fixture(params=['cpu', pytest.param('cuda', marks=[pytest.mark.gpu, GPU])])
+def device(request) -> torch.device:
+    """Where a test of layers, losses and heads runs: on the CPU, and on a GPU where there is one."""
+    return torch.device(request.param)
+
+
 @pytest.fixture
 def basis_file(tmp_path):
     """Make a basis file of a size: ``basis_file(11, 8)``."""
