@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from digits import CLASSES
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, DefaultScope
 from mmengine.runner import load_checkpoint
 from torchvision.ops import nms
+
+from ebv_mm.output import new_figure, save_figure
 
 COLOURS = matplotlib.colormaps['tab10'].colors
 RIGHT, WRONG = '#1a7f37', '#cf222e'
@@ -50,7 +51,7 @@ def draw_classification(samples: List, path: Path) -> None:
     shown = samples[:NUM_DIGITS], mistakes[:MAX_MISTAKES]
     columns = 12
     rows = [-(-len(part) // columns) for part in shown]
-    figure = Figure(figsize=(columns * 0.85, sum(rows) * 1.15 + 1.2), layout='constrained')
+    figure = new_figure(columns * 0.85, sum(rows) * 1.15 + 1.2)
     parts = figure.subfigures(2, 1, height_ratios=[max(rows[0], 1) * 1.15 + 0.4, max(rows[1], 1) * 1.15 + 0.4])
     titles = (
         f'The first {len(shown[0])} of {len(samples)} test digits, each with its prediction',
@@ -66,12 +67,12 @@ def draw_classification(samples: List, path: Path) -> None:
             axis.imshow(_read(sample.img_path), cmap='gray_r')
             text = str(guess) if guess == truth else f'{guess} ({truth})'
             axis.set_title(text, color=RIGHT if guess == truth else WRONG, fontsize=11, pad=2)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
 
 
 def draw_detection(samples: List, path: Path) -> None:
     """Boxes and masks, the truth above the prediction."""
-    figure = Figure(figsize=(len(samples) * 2.3, 5.2), layout='constrained')
+    figure = new_figure(len(samples) * 2.3, 5.2)
     axes = figure.subplots(2, len(samples))
     for (above, below), sample in zip(axes.T, samples):
         image = _read(sample.img_path)
@@ -82,12 +83,12 @@ def draw_detection(samples: List, path: Path) -> None:
         _draw_instances(above, image, truth.labels, truth.bboxes, truth.masks.masks)
         _draw_instances(below, image, guess.labels, guess.bboxes, guess.masks, guess.scores)
     _name_rows(axes, ['truth', f'prediction (score ≥ {MIN_SCORE})'])
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
 
 
 def draw_segmentation(samples: List, path: Path) -> None:
     """Scenes, their true classes and the predicted ones."""
-    figure = Figure(figsize=(len(samples) * 2.1, 7.2), layout='constrained')
+    figure = new_figure(len(samples) * 2.1, 7.2)
     axes = figure.subplots(3, len(samples))
     palette = ListedColormap([(0.12, 0.12, 0.12), *COLOURS])
     for column, sample in zip(axes.T, samples):
@@ -97,12 +98,12 @@ def draw_segmentation(samples: List, path: Path) -> None:
     _name_rows(axes, ['scene', 'truth', 'prediction'])
     patches = [Patch(color=colour, label=name) for colour, name in zip(COLOURS, CLASSES)]
     figure.legend(handles=patches, ncols=len(patches), loc='outside lower center', frameon=False)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
 
 
 def draw_angles(vectors: Dict[str, Dict[str, torch.Tensor]], path: Path) -> None:
     """For each task, how the angles between the class vectors of EBV (fixed) and of FC (learned) are spread."""
-    figure = Figure(figsize=(len(vectors) * 4, 3.4), layout='constrained')
+    figure = new_figure(len(vectors) * 4, 3.4)
     axes = figure.subplots(1, len(vectors), sharex=True)
     spreads = {task: {kind: angles(rows) for kind, rows in kinds.items()} for task, kinds in vectors.items()}
     everything = np.concatenate([angle for kinds in spreads.values() for angle in kinds.values()])
@@ -116,7 +117,7 @@ def draw_angles(vectors: Dict[str, Dict[str, torch.Tensor]], path: Path) -> None
         axis.margins(y=0.3)
         axis.legend(frameon=False, fontsize=9, loc='upper left')
     axes[0].set_ylabel('pairs')
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path, dpi=130)
 
 
 def angles(vectors: torch.Tensor) -> np.ndarray:
