@@ -10,6 +10,7 @@ from torch.nn import functional
 from .basis import Basis, BasisError, DenseBasis, DenseProducts, Products, Recipe, StructuredBasis
 from .basis.basis import check_vectors, nearly_same
 from .basis_argument import FixedBasis
+from .ranks import seal_for
 
 # How far the norms of rows may be from 1 that a checkpoint holds in half precision: bfloat16 rounds by 2^-9.
 HALF_TOLERANCE = 5e-3
@@ -36,6 +37,7 @@ class HoldsBasis:
     def _take(self, basis: Optional[Basis], device: torch.device) -> None:
         self.why_no_basis = None
         self.structured = self.basis = self._real = None
+        self.seal = seal_for(basis)
         if isinstance(basis, StructuredBasis):
             self.structured = basis
         elif basis is not None:
@@ -52,9 +54,11 @@ class HoldsBasis:
         return self.basis if self.structured is None else self.structured.vectors.to(self.weight.device)
 
     def check_basis(self) -> None:
-        """Raise FileNotFoundError, with the remedy, while the vectors are awaited."""
+        """Raise FileNotFoundError, with the remedy, while the vectors are awaited; BasisError if rank 0 has others."""
         if self.why_no_basis is not None:
             raise FileNotFoundError(self.why_no_basis)
+        if self.seal is not None:
+            self.seal.check(self.basis_name)
 
     def _apply(self, fn, *args, **kwargs):
         """Move the basis with the module, but keep its numbers: ``half`` would bend them, ``to_empty`` lose them."""
