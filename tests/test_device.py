@@ -6,11 +6,11 @@ import socket
 
 import pytest
 import torch
+from cases import CASES, CLASSES
 from torch import nn
 from torch.nn import functional
 
 from ebv_mm import EBVConv2d, EBVLinear, basis_cross_entropy, basis_topk, make_basis
-from cases import CASES, CLASSES
 
 pytestmark = pytest.mark.both_stacks
 TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason='there are no two GPUs')
