@@ -26,6 +26,7 @@ TWINS = {
     'mmdet/mask_rcnn_r50_ebv_1x_lvis': 'mmdet::lvis/mask-rcnn_r50_fpn_sample1e-3_ms-1x_lvis-v1.py',
     'mmpretrain/resnet50_ebv_a2_d100_305e': 'mmpretrain/resnet50_fc_a2_305e',
     **{f'mmpretrain/resnet50_ebv_a2_d{d}': 'mmpretrain/resnet50_fc_a2' for d in (100, 200, 300, 400, 500, 2000)},
+    **{f'mmpretrain/resnet50_ebv_a2_d{d}_alg1': 'mmpretrain/resnet50_fc_a2' for d in (100, 200, 300, 400, 500)},
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from experiments import REPO, load
 from mmengine.registry import MODELS, DefaultScope
 
-from ebv_mm.basis import size_in_name
+from ebv_mm.basis import make_basis, size_in_name
 from ebv_mm.config_bases import basis_paths
 from ebv_mm.layers import EBVConv2d, EBVLinear
 
@@ -37,3 +37,13 @@ def test_config_builds_with_the_basis_that_the_tool_makes(name, tmp_path, monkey
         assert size_in_name(file)[0] - layer.num_vectors == (
             1 if isinstance(layer, EBVConv2d) and 'mmdet' in name else 0
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('dim, authors', [(100, 82.239), (200, 85.410), (300, 86.673), (400, 87.477), (500, 87.993)])
+def test_algorithm_1_reaches_the_angles_of_the_authors(dim, authors):
+    config = load(f'mmpretrain/resnet50_ebv_a2_d{dim}_alg1')
+    options = config.basis_options.to_dict()
+    given = {name: options.pop(name) for name in ('method', 'seed', 'alpha')}
+    assert given['method'] == 'algorithm1' and size_in_name(config.model.head.basis) == (1000, dim)
+    assert make_basis(1000, dim, options=options, **given).min_angle >= authors

@@ -27,8 +27,8 @@ def test_only_the_head_differs_from_the_fc_twin(name):
     model = {place for place in found if place.startswith('.model.')}
     assert model and {place.rsplit('.', 1)[1] for place in model} <= HEAD_KEYS
     assert all('head' in place for place in model)
-    # variables that a config file leaves behind, and that nothing reads
-    assert found - model <= {'.custom_imports', '.basis', '.cls_predictor_cfg', '.bbox_head'}
+    # variables that a config file leaves behind, and that no training reads
+    assert found - model <= {'.custom_imports', '.basis', '.basis_options', '.cls_predictor_cfg', '.bbox_head'}
 
 
 # The host's own files behind our FC twins.

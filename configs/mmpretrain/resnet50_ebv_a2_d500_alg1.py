@@ -1,0 +1,5 @@
+_base_ = 'resnet50_ebv_a2_d500.py'
+
+model = dict(head=dict(basis='data/ebv/1000x500_alg1.safetensors'))
+# Algorithm 1 to the angle of the authors' file; the falling step and alpha are ours (docs/basis.md)
+basis_options = dict(method='algorithm1', seed=42, alpha=0.0349, lr=3e-3, last_lr=1e-4, tightness=0.9, max_steps=1500)
