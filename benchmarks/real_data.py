@@ -74,8 +74,9 @@ def run_all(runs: Sequence[Run], args: argparse.Namespace, console: Console) -> 
     waiting, failed = [], []
     for training in (StudyTraining(run, args.work_dir) for run in runs):
         if training.finished():
-            keep(training, args.records)
             console.print(f'{training.name}: finished before')
+            if not args.dry_run:
+                keep(training, args.records)
         elif training.name in read_records(args.records) and not args.again:
             console.print(f'{training.name}: on record (--again trains it)')
         else:
@@ -110,6 +111,14 @@ def keep(training: StudyTraining, file: Path) -> None:
         write_records(records, file)
 
 
+def collect(work_dir: Path, file: Path, console: Console) -> None:
+    """Write down every finished run of a folder, whoever trained it."""
+    for run in runs_of(list(STUDIES)):
+        if (work_dir / run.name).is_dir() and (training := StudyTraining(run, work_dir)).finished():
+            keep(training, file)
+            console.print(f'{run.name}: on record')
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest='command', required=True)
@@ -118,10 +127,14 @@ def main(argv: list[str] | None = None) -> int:
     running.add_argument('--jobs', type=int, default=2, help='trainings at a time, one core for each')
     running.add_argument('--dry-run', action='store_true', help='only print the commands')
     running.add_argument('--again', action='store_true', help='train also what is on record')
-    running.add_argument('--work-dir', type=Path, default=REPO / 'work_dirs' / 'results')
+    collecting = commands.add_parser(
+        'collect', help='only write down what is finished, such as what `run` left elsewhere'
+    )
+    for command in (running, collecting):
+        command.add_argument('--work-dir', type=Path, default=REPO / 'work_dirs' / 'results')
     reporting = commands.add_parser('report', help='write the tables of the page, paint its picture')
     reporting.add_argument('--page', type=Path, default=PAGE, help='its tables are replaced')
-    for command in (running, reporting):
+    for command in (running, collecting, reporting):
         command.add_argument('--records', type=Path, default=FILE, help='the file of all results')
     args = parser.parse_args(argv)
     if args.command == 'run' and args.jobs < 1:
@@ -142,6 +155,9 @@ def main(argv: list[str] | None = None) -> int:
 def carry_out(args: argparse.Namespace, console: Console) -> int:
     if args.command == 'report':
         report(read_records(args.records), args.page, console)
+        return 0
+    if args.command == 'collect':
+        collect(args.work_dir, args.records, console)
         return 0
     failed = run_all(runs_of(args.studies), args, console)
     if failed:

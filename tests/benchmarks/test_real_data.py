@@ -234,6 +234,18 @@ def test_what_was_measured_replaces_what_was_carried_over(run_all, tmp_path):
     assert read_records(tmp_path / 'runs.json')[run.name].last('accuracy/top1') == 60
 
 
+def test_what_was_trained_elsewhere_is_collected(run_all, tmp_path, capsys):
+    runs, elsewhere = EIGHT[DEFAULT], tmp_path / 'elsewhere'
+    run_all(*runs[:2], work_dir=elsewhere, records=tmp_path / 'other.json')
+    (elsewhere / runs[2].name).mkdir()  # not finished
+    records = tmp_path / 'runs.json'
+    assert real_data.main(['collect', '--work-dir', str(elsewhere), '--records', str(records)]) == 0
+    assert set(read_records(records)) == {run.name for run in runs[:2]}
+    (records).unlink()
+    run_all(*runs[:2], work_dir=elsewhere, records=records, dry_run=True)
+    assert not records.exists()
+
+
 def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypatch, capsys):
     """From any folder: what it names is in the clone."""
     clone, elsewhere = tmp_path / 'clone', tmp_path / 'elsewhere'
