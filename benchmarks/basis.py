@@ -18,13 +18,11 @@ from ebv_mm.basis import best_bound, closed_form_basis, make_basis
 from ebv_mm.basis.measure import to_degrees
 from ebv_mm.basis.solvers import algorithm1
 from ebv_mm.basis.watch import Watch
+from ebv_mm.output import Progress, print_table
 
 # largest |cosine| and minimum angle of the bases that the authors published, N = 1000
 PUBLISHED = {100: (0.13504, 82.239), 200: (0.08003, 85.410), 300: (0.05803, 86.673), 400: (0.04402, 87.477),
              500: (0.03502, 87.993)}  # fmt: skip
-# and their widths
-COLUMNS = {'d': 5, 'bound': 6, 'published': 9, 'algorithm 1': 11, 'our solver': 10, 'as good after': 13, 'faster by': 9,
-           'closed form': 11, 'made in': 7, 'method': 12}  # fmt: skip
 
 
 class Curve:
@@ -54,10 +52,13 @@ def main(argv: Optional[List[str]] = None) -> int:
     if not args.seconds > 0:
         parser.error(f'--seconds {args.seconds:g}, but a solver needs some time; give a number above 0')
     print(f'{torch.get_num_threads()} threads, {args.seconds:g} s for each solver, N = {args.num_classes}')
-    print('  '.join(name.rjust(width) for name, width in COLUMNS.items()))
-    for dim in args.dims:
-        row = compare(args.num_classes, dim, args.seconds, args.seed)
-        print('  '.join(row.get(name, '').rjust(width) for name, width in COLUMNS.items()), flush=True)
+    rows = []
+    with Progress() as progress:
+        for done, dim in enumerate(args.dims):
+            progress.show('comparing', done, len(args.dims), f'd = {dim}')
+            rows.append(compare(args.num_classes, dim, args.seconds, args.seed))
+        progress.show('comparing', len(rows), len(rows))
+    print_table(rows)
     return 0
 
 
@@ -74,25 +75,16 @@ def compare(num_classes: int, dim: int, seconds: float, seed: int) -> Dict[str, 
         'algorithm 1': f'{theirs.angle:.3f}',
         'our solver': f'{solved.min_angle:.3f}',
     }
+    reached, spent = ours.time_to(theirs.angle), theirs.time_to(theirs.angle)
+    row['as good after'] = 'never' if reached is None else f'{reached:.1f} s'
+    row['faster by'] = f'{spent / reached:.1f} x' if reached and spent else '-'
     start = time.monotonic()
     try:
         closed = closed_form_basis(num_classes, dim, seed=seed)
     except ValueError:
-        row['closed form'] = 'none'
-    else:
-        row.update(
-            {
-                'closed form': f'{closed.min_angle:.3f}',
-                'made in': f'{time.monotonic() - start:.1f} s',
-                'method': closed.method,
-            }
-        )
-    reached = ours.time_to(theirs.angle)
-    spent = theirs.time_to(theirs.angle)
-    row['as good after'] = 'never' if reached is None else f'{reached:.1f} s'
-    if reached and spent:
-        row['faster by'] = f'{spent / reached:.1f} x'
-    return row
+        return {**row, 'closed form': 'none'}
+    seconds = time.monotonic() - start
+    return {**row, 'closed form': f'{closed.min_angle:.3f}', 'made in': f'{seconds:.1f} s', 'method': closed.method}
 
 
 if __name__ == '__main__':
