@@ -5,6 +5,7 @@ from .basis import Basis, DenseBasis, load_basis, make_basis, save_basis
 from .folding import fold
 from .layers import EBVConv2d, EBVLinear
 from .losses import basis_cross_entropy, basis_topk
+from .many_classes import advise
 
 __version__ = '0.1.0'
 
@@ -14,6 +15,7 @@ __all__ = [
     'DenseBasis',
     'EBVConv2d',
     'EBVLinear',
+    'advise',
     'basis_cross_entropy',
     'basis_topk',
     'fold',

@@ -24,7 +24,12 @@ class HoldsBasis:
     awaited from a checkpoint there is neither.
 
     A checkpoint's basis wins over the configured one, with a warning, because its projection was trained against it.
+
+    Attributes:
+        present: In training only so many of the first vectors take part, while classes come in waves; None: all.
     """
+
+    present: Optional[int] = None
 
     def hold(self, fixed: FixedBasis, num_vectors: int, device: torch.device) -> None:
         """Take the vectors; N of them, also while they are awaited."""
@@ -36,7 +41,7 @@ class HoldsBasis:
 
     def _take(self, basis: Optional[Basis], device: torch.device) -> None:
         self.why_no_basis = None
-        self.structured = self.basis = self._real = None
+        self.structured = self.basis = self._real = self._restricted = None
         self.seal = seal_for(basis)
         if isinstance(basis, StructuredBasis):
             self.structured = basis
@@ -45,8 +50,17 @@ class HoldsBasis:
 
     @property
     def products(self) -> Products:
-        """Inner products with the class vectors, blockwise, dense or structured."""
-        return DenseProducts(self.basis) if self.structured is None else self.structured.products
+        """Inner products with the class vectors, blockwise, dense or structured; in training with those present."""
+        present = self.present if self.training else None
+        if self.structured is None:
+            return DenseProducts(self.basis if present is None else self.basis[:present])
+        return self.structured.products if present is None else self._first(present)
+
+    def _first(self, present: int) -> Products:
+        """Kept, because it holds what it needs on its device."""
+        if self._restricted is None or self._restricted.num_classes != present:
+            self._restricted = self.structured.products.first(present)
+        return self._restricted
 
     @property
     def vectors(self) -> Tensor:

@@ -19,6 +19,8 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
     several pixels are interpolated before they are compared, as mmseg and mmdet do with segmentations and masks. The
     layer then has d more outputs, :math:`v = A x + b`, whose norm turns the others into the logits.
 
+    A batch norm of the embedding (``norm_cfg``) becomes part of A and b, with its statistics of evaluation.
+
     A structured basis becomes the matrix of its vectors: larger and slower than it was, but known to every runtime.
 
     Args:
@@ -82,20 +84,21 @@ class FoldedClassifier(nn.Module):
 @torch.no_grad()
 def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     layer.check_basis()
+    weight, bias = layer.folded_projection()
     matrix = layer.vectors.double()
     if keep_norm:
         matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])
     if isinstance(layer, nn.Linear):
-        out = nn.Linear(layer.in_features, len(matrix), layer.bias is not None)
+        out = nn.Linear(layer.in_features, len(matrix), bias is not None)
     else:
         sizes = (layer.in_channels, len(matrix), layer.kernel_size, layer.stride, layer.padding, layer.dilation)
-        out = nn.Conv2d(*sizes, bias=layer.bias is not None, padding_mode=layer.padding_mode)
+        out = nn.Conv2d(*sizes, bias=bias is not None, padding_mode=layer.padding_mode)
     if layer.weight.shape[1:] != out.weight.shape[1:]:
         raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
     out = out.to(layer.weight.device, working_dtype(layer.weight) if keep_norm else layer.weight.dtype)
-    out.weight.copy_(torch.tensordot(matrix, layer.weight.double(), 1))
-    if layer.bias is not None:
-        out.bias.copy_(matrix @ layer.bias.double())
+    out.weight.copy_(torch.tensordot(matrix, weight, 1))
+    if bias is not None:
+        out.bias.copy_(matrix @ bias)
     if keep_norm:
         channel_dim = -1 if isinstance(layer, nn.Linear) else -3
         out = FoldedClassifier(out, layer.num_vectors, layer.tau, channel_dim)

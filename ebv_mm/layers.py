@@ -14,15 +14,12 @@ from torch.nn import functional
 
 from .basis_argument import BasisLike, FixedBasis, resolve
 from .basis_state import HoldsBasis
+from .embedding_norm import NormsEmbedding
 from .precision import autocast_off, working_dtype
+from .tau_state import HoldsTau
 
 # A v that is shorter than this counts as zero: its gradient would be of the order of the inverse.
 NORM_EPS = 1e-12
-
-
-def check_tau(tau: float) -> None:
-    if not (isinstance(tau, (int, float)) and 0 < tau < math.inf):
-        raise ValueError(f'tau = {tau!r}, but the temperature must be a positive number; the paper uses 0.07')
 
 
 def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
@@ -38,7 +35,7 @@ def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
     return u * torch.where(norm >= 1, 1 / (norm.clamp_min(1) * tau), torch.zeros_like(norm))
 
 
-class _BasisClassifier(HoldsBasis):
+class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
     r"""What :class:`EBVLinear` and :class:`EBVConv2d` share, beside their projection.
 
     .. math:: v = A x + b, \qquad \mathrm{logits}_k = \frac{\langle v / \lVert v \rVert, w_k \rangle}{\tau}
@@ -50,10 +47,12 @@ class _BasisClassifier(HoldsBasis):
 
     _channel_dim: int
 
-    def _fix(self, fixed: FixedBasis, num_classes: int, tau: float, balanced_init: bool) -> None:
-        check_tau(tau)
+    def _fix(
+        self, fixed: FixedBasis, num_classes: int, tau: float, balanced_init: bool, norm_cfg: Optional[dict]
+    ) -> None:
+        self.hold_tau(tau)
+        self.hold_norm(norm_cfg, self.dim)
         self.hold(fixed, num_classes, self.weight.device)
-        self.tau = tau
         self.balanced_init = balanced_init
         self.init_weights()
 
@@ -74,12 +73,15 @@ class _BasisClassifier(HoldsBasis):
         return self.weight.shape[0]
 
     def project(self, x: Tensor) -> Tensor:
-        """The embedding v = A x + b, in float32 at least."""
+        """The embedding v = A x + b, in float32 at least; through the batch norm, if there is one."""
         self.check_basis()
         dtype = working_dtype(x, self.weight)
         with autocast_off(x.device.type):
             bias = None if self.bias is None else self.bias.to(dtype)
-            return self._project(x.to(dtype), self.weight.to(dtype), bias)
+            return self._normed(self._project(x.to(dtype), self.weight.to(dtype), bias))
+
+    def _normed(self, v: Tensor) -> Tensor:
+        return self.norm(v)
 
     def forward(self, x: Tensor) -> Tensor:
         v = self.project(x)
@@ -91,6 +93,7 @@ class _BasisClassifier(HoldsBasis):
         if dim != self.dim:
             for tensor in filter(torch.is_tensor, (self.weight, self.bias)):
                 tensor.data = tensor.new_empty(dim, *tensor.shape[1:])
+            self.hold_norm(self.norm_cfg, dim)
             self.reset_parameters()
             self.init_weights()
 
@@ -113,6 +116,8 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         balanced_init: Begin with a projection of Frobenius norm 1 / tau. False: leave it to the host, as in the
             authors' runs; docs/results.md says when that is too small. A host that initialises the layers of its heads
             itself overrides it, such as ``FCNMaskHead``; ``EBVMaskHead`` does not.
+        norm_cfg: A batch norm of the embedding before it is normalised, such as ``dict(type='BN1d', affine=False)``;
+            folded into the projection by :func:`~ebv_mm.fold`. For many classes; None, as in the paper: no norm.
 
     Shape:
         - Input: (\*, C). Output: (\*, N), float32 at least.
@@ -124,6 +129,7 @@ class EBVLinear(_BasisClassifier, nn.Linear):
     """
 
     _channel_dim = -1
+    _norm_type = nn.BatchNorm1d
 
     def __init__(
         self,
@@ -134,14 +140,19 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         basis: BasisLike,
         tau: float = 0.07,
         balanced_init: bool = False,
+        norm_cfg: Optional[dict] = None,
         **factory_kwargs,
     ) -> None:
         fixed = resolve(basis, out_features)
         super().__init__(in_features, fixed.dim, bias, **factory_kwargs)
-        self._fix(fixed, out_features, tau, balanced_init)
+        self._fix(fixed, out_features, tau, balanced_init, norm_cfg)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return functional.linear(x, weight, bias)
+
+    def _normed(self, v: Tensor) -> Tensor:
+        # a batch norm of one dimension takes (B, d) only
+        return self.norm(v) if v.ndim <= 2 else self.norm(v.flatten(0, -2)).view_as(v)
 
     def resize_projection(self, dim: int) -> None:
         super().resize_projection(dim)
@@ -156,7 +167,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         in_channels: Number C of input channels.
         out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
         kernel_size: Size of the projection's kernel.
-        basis, tau, balanced_init: As in :class:`EBVLinear`.
+        basis, tau, balanced_init, norm_cfg: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
         args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
 
     Shape:
@@ -169,6 +180,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
     """
 
     _channel_dim = -3
+    _norm_type = nn.BatchNorm2d
 
     def __init__(
         self,
@@ -179,11 +191,12 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         basis: BasisLike,
         tau: float = 0.07,
         balanced_init: bool = False,
+        norm_cfg: Optional[dict] = None,
         **kwargs,
     ) -> None:
         fixed = resolve(basis, out_channels)
         super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, out_channels, tau, balanced_init)
+        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)

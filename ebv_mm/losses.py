@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from .basis import Basis, DenseProducts, Products
-from .layers import check_tau, scaled_direction
+from .layers import scaled_direction
 from .precision import autocast_off, working_dtype
+from .tau_state import check_tau
 
 AnyBasis = Union[Basis, Products, Tensor]
 Target = Union[Tensor, Tuple[Tensor, Tensor]]

@@ -8,6 +8,7 @@ from torch import Tensor
 from ..basis_argument import BasisLike
 from ..layers import EBVLinear
 from ..losses import basis_topk
+from ..many_classes.advice import warn_if_far
 from .streaming import StreamedLoss, smoothing_of
 
 # from so many classes on, the logits of a batch are what takes the memory
@@ -21,7 +22,7 @@ class EBVClsHead(LinearClsHead):
     Args:
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
-        basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
+        basis, tau, norm_cfg: As in :class:`~ebv_mm.layers.EBVLinear`.
         balanced_init: Begin with a projection of norm 1 / tau, whose steps turn it as far as those of FC. None: unless
             ``init_cfg`` asks for another beginning. docs/results.md has why.
         streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
@@ -42,6 +43,7 @@ class EBVClsHead(LinearClsHead):
         basis: BasisLike,
         tau: float = 0.07,
         balanced_init: Optional[bool] = None,
+        norm_cfg: Optional[dict] = None,
         streaming: Optional[bool] = None,
         predict_topk: Optional[int] = None,
         init_cfg: Optional[dict] = None,
@@ -53,7 +55,8 @@ class EBVClsHead(LinearClsHead):
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
         balanced = init_cfg is None if balanced_init is None else balanced_init
-        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced)
+        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced, norm_cfg=norm_cfg)
+        warn_if_far(num_classes, self.fc.dim, tau)
         self.predict_topk = predict_topk
         possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
         if streaming and not possible:
