@@ -3,6 +3,7 @@
 python -m ebv_mm.basis configs/mmdet/mask_rcnn_r50_ebv_1x.py
 python -m ebv_mm.basis --num-classes 1000 --dim 100 --out data/ebv/1000x100.safetensors
 python -m ebv_mm.basis --num-classes 1000 --dim 100 --list
+python -m ebv_mm.basis --num-classes 100000 --advise
 python -m ebv_mm.basis --import theirs.pth --out data/ebv/1000x100.safetensors
 
 In a clone, python tools/make_basis.py is the same.
@@ -27,6 +28,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         if args.config:
             return make_for_config(args)
+        if args.advise:
+            return print_advice(args.num_classes, args.features)
         if args.list:
             return print_list(args.num_classes, args.dim)
         if args.import_file:
@@ -62,6 +65,10 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument('--plot', metavar='PICTURE', help='also draw the histogram of all angles, with the bound')
     parser.add_argument('--force', action='store_true', help='make files anew that exist')
     parser.add_argument('--list', action='store_true', help='show which methods exist for N and D, and make nothing')
+    parser.add_argument('--advise', action='store_true', help='say which D, tau and helpers to take for N classes')
+    parser.add_argument(
+        '--features', type=int, metavar='C', help='of --advise: features before the head; default: 2048'
+    )
     parser.add_argument(
         '--import',
         dest='import_file',
@@ -84,13 +91,15 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         '--patience', type=int, metavar='K', help='steps without gain after which it has diverged; default: 2000'
     )
     args = parser.parse_args(argv)
-    sized = args.num_classes is not None and args.dim is not None
+    sized = args.num_classes is not None and (args.dim is not None or args.advise)
     if sum(map(bool, (args.config, sized, args.import_file))) != 1:
-        parser.error('give either a CONFIG, or --num-classes N and --dim D, or --import FILE')
+        parser.error('give either a CONFIG, or --num-classes N and --dim D (or --advise), or --import FILE')
     closed_form = args.method is not None and args.method not in ('auto', *SOLVERS)
     for asked, what, unused in (
-        (args.config, 'CONFIG, which names its own files', 'num_classes dim out plot list'),
-        (args.import_file, '--import', 'num_classes dim method alpha seed time_limit device sparse list'),
+        (args.config, 'CONFIG, which names its own files', 'num_classes dim out plot list advise'),
+        (args.import_file, '--import', 'advise num_classes dim method alpha seed time_limit device sparse list'),
+        (args.advise, '--advise', 'dim out method alpha seed time_limit device sparse plot force list'),
+        (not args.advise, 'anything but --advise', 'features'),
         (args.list, '--list', 'out method alpha seed time_limit device sparse plot force'),
         (args.sparse, '--sparse', 'seed time_limit device'),
         (closed_form, f'--method {args.method}', 'time_limit device'),
@@ -103,6 +112,13 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
         parser.error(f'--alpha {args.alpha:g}, but a largest |cosine| to reach lies in [0, 1); give such a number')
     args.method = args.method or 'auto'
     return args
+
+
+def print_advice(num_classes: int, features: Optional[int]) -> int:
+    from ..many_classes.advice import DEFAULT_FEATURES, advise  # whose room needs mmengine
+
+    print(advise(num_classes, DEFAULT_FEATURES if features is None else features))
+    return 0
 
 
 def is_given(value: object) -> bool:

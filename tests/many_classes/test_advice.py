@@ -5,6 +5,7 @@ import pytest
 from mmengine.config import Config
 
 from ebv_mm import advise, make_basis
+from ebv_mm.basis.__main__ import main
 from ebv_mm.many_classes import tau_for, warn_if_far
 
 
@@ -71,3 +72,11 @@ def test_what_the_paper_trained_is_not_warned_of(num_classes, dim, tau):
 def test_nonsense_is_refused():
     with pytest.raises(ValueError, match='at least 2 classes'):
         advise(num_classes=1)
+
+
+def test_the_command_prints_the_advice(capsys):
+    assert main(['--num-classes', '5000', '--advise', '--features', '512']) == 0
+    assert capsys.readouterr().out.strip() == str(advise(num_classes=5000, features=512))
+    for wrong in (['--advise'], ['--num-classes', '5', '--advise', '--dim', '3'], ['x.py', '--advise']):
+        with pytest.raises(SystemExit):
+            main(wrong)
