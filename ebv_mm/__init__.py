@@ -2,7 +2,9 @@
 
 from . import compat, lazy
 from .basis import Basis, DenseBasis, load_basis, make_basis, save_basis
+from .conversion import to_ebv
 from .folding import fold
+from .head import EBVHead
 from .layers import EBVConv2d, EBVLinear
 from .losses import basis_cross_entropy, basis_topk
 from .many_classes import advise
@@ -14,6 +16,7 @@ __all__ = [
     'Basis',
     'DenseBasis',
     'EBVConv2d',
+    'EBVHead',
     'EBVLinear',
     'advise',
     'basis_cross_entropy',
@@ -22,6 +25,7 @@ __all__ = [
     'load_basis',
     'make_basis',
     'save_basis',
+    'to_ebv',
 ]
 
 compat.mend()

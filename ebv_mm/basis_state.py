@@ -14,6 +14,7 @@ from .ranks import seal_for
 
 # How far the norms of rows may be from 1 that a checkpoint holds in half precision: bfloat16 rounds by 2^-9.
 HALF_TOLERANCE = 5e-3
+CONVERT = 'python -m ebv_mm.conversion CONFIG CHECKPOINT --out FOLDER'
 
 
 class HoldsBasis:
@@ -110,14 +111,28 @@ class HoldsBasis:
     def _meet(self, state_dict: dict, key: str) -> Optional[str]:
         """Take the basis that a checkpoint brings; returns why not, where its size does not fit."""
         matrix, recipe = state_dict.get(key), _recipe_in(state_dict, key)
+        weight = f'{key[: -len("basis")]}weight'
         if matrix is None and recipe is None:
+            if weight in state_dict:
+                warnings.warn(
+                    f"the checkpoint has {weight!r}, but no basis beside it: it is FC's classifier, and no projection "
+                    f'onto {self.basis_name}; convert it with: {CONVERT}',
+                    stacklevel=2,
+                )
             return None
         # compared before anything is built
         size = tuple(matrix.shape) if recipe is None else (recipe.first, recipe.dim)
         awaited = self.why_no_basis is not None
         if size[0] != self.num_vectors or (size[1:] != (self.dim,) and not awaited):
             own = f'{self.num_vectors} x {self.dim}'
-            return f'size mismatch for {key}: the checkpoint has {" x ".join(map(str, size))}, the current model {own}.'
+            theirs = ' x '.join(map(str, size))
+            if getattr(state_dict.get(weight), 'shape', None) == self.weight.shape:
+                warnings.warn(
+                    f'{weight!r} of the checkpoint is loaded, but was trained against another basis, {theirs} and not '
+                    f'{own}: the classes begin anew; to keep them, take a basis that extends the old one',
+                    stacklevel=2,
+                )
+            return f'size mismatch for {key}: the checkpoint has {theirs}, the current model {own}.'
         if self._is_own(matrix, recipe):
             return None
         brought = _dense(matrix, f"the checkpoint's {key!r}") if recipe is None else recipe.build()

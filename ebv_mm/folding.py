@@ -84,6 +84,8 @@ class FoldedClassifier(nn.Module):
 @torch.no_grad()
 def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     layer.check_basis()
+    if layer.prior is not None or layer.weight.shape[0] != layer.dim:
+        raise TypeError(f'{layer} has a prior or anchors, which one plain layer cannot have; use it as it is')
     weight, bias = layer.folded_projection()
     matrix = layer.vectors.double()
     if keep_norm:

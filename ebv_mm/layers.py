@@ -22,6 +22,11 @@ from .tau_state import HoldsTau
 NORM_EPS = 1e-12
 
 
+def check_prior(prior: Optional[float]) -> None:
+    if prior is not None and not (isinstance(prior, float) and 0 < prior < 1):
+        raise ValueError(f'prior = {prior!r}, but a probability lies between 0 and 1; the hosts use 0.01')
+
+
 def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
     r""":math:`v / (\lVert v \rVert \tau)`, whose products with the class vectors are the logits.
 
@@ -38,22 +43,34 @@ def scaled_direction(v: Tensor, tau: float, dim: int = -1) -> Tensor:
 class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
     r"""What :class:`EBVLinear` and :class:`EBVConv2d` share, beside their projection.
 
-    .. math:: v = A x + b, \qquad \mathrm{logits}_k = \frac{\langle v / \lVert v \rVert, w_k \rangle}{\tau}
+    .. math:: v = A x + b, \qquad \mathrm{logits}_k = \frac{\langle v / \lVert v \rVert, w_k \rangle}{\tau} + p
 
     Everything here runs in float32 at least, also under autocast and in a half-precision model: a cosine is divided by
     a tau as small as 0.007, which would multiply float16's rounding to several tenths of a logit. A zero ``v`` has no
-    direction: its logits are 0 and it passes no gradient.
+    direction: its logits are p and it passes no gradient.
+
+    p is 0, or the logit of a ``prior``, which sigmoids need: no unit vector is far from N orthogonal ones, so that
+    without it no class could be improbable. A projection with a prior begins with a bias that is equally far from all
+    classes, of norm 1 / tau, so that the layer begins and learns as FC with the same prior.
     """
 
     _channel_dim: int
 
     def _fix(
-        self, fixed: FixedBasis, num_classes: int, tau: float, balanced_init: bool, norm_cfg: Optional[dict]
+        self,
+        fixed: FixedBasis,
+        num_classes: int,
+        tau: float,
+        balanced_init: bool,
+        norm_cfg: Optional[dict],
+        prior: Optional[float],
     ) -> None:
+        check_prior(prior)
         self.hold_tau(tau)
         self.hold_norm(norm_cfg, self.dim)
         self.hold(fixed, num_classes, self.weight.device)
         self.balanced_init = balanced_init
+        self.prior = prior
         self.init_weights()
 
     def init_weights(self) -> None:
@@ -67,6 +84,21 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
             nn.init.normal_(self.weight, std=1 / (self.tau * math.sqrt(self.weight.numel())))
             if self.bias is not None:
                 nn.init.zeros_(self.bias)
+        if self.prior is not None and self.bias is not None:
+            with torch.no_grad():
+                self.bias.view(-1, self.dim).copy_(self._far_from_all())
+
+    def _far_from_all(self) -> Tensor:
+        r""":math:`-\sum_k w_k`, as long as 1 / tau; zero where the vectors cancel out, or are awaited."""
+        if self.why_no_basis is not None:
+            return self.weight.new_zeros(self.dim)
+        total = self.vectors.sum(0)
+        return -scaled_direction(total, self.tau) * (total.norm() > 0.1 * math.sqrt(self.num_vectors))
+
+    @property
+    def prior_logit(self) -> float:
+        """What is added to every logit: that of the prior, 0 without one."""
+        return 0.0 if self.prior is None else math.log(self.prior / (1 - self.prior))
 
     @property
     def dim(self) -> int:
@@ -86,7 +118,8 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
     def forward(self, x: Tensor) -> Tensor:
         v = self.project(x)
         with autocast_off(x.device.type):
-            return self.products.with_all(scaled_direction(v, self.tau, self._channel_dim), self._channel_dim)
+            logits = self.products.with_all(scaled_direction(v, self.tau, self._channel_dim), self._channel_dim)
+            return logits if self.prior is None else logits + self.prior_logit
 
     def resize_projection(self, dim: int) -> None:
         """Make room for a checkpoint's basis; the projection begins anew, in case the checkpoint has none that fits."""
@@ -118,6 +151,7 @@ class EBVLinear(_BasisClassifier, nn.Linear):
             itself overrides it, such as ``FCNMaskHead``; ``EBVMaskHead`` does not.
         norm_cfg: A batch norm of the embedding before it is normalised, such as ``dict(type='BN1d', affine=False)``;
             folded into the projection by :func:`~ebv_mm.fold`. For many classes; None, as in the paper: no norm.
+        prior: Probability that a class has before anything is seen, for scores that are sigmoids; None for a softmax.
 
     Shape:
         - Input: (\*, C). Output: (\*, N), float32 at least.
@@ -141,11 +175,12 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         tau: float = 0.07,
         balanced_init: bool = False,
         norm_cfg: Optional[dict] = None,
+        prior: Optional[float] = None,
         **factory_kwargs,
     ) -> None:
         fixed = resolve(basis, out_features)
         super().__init__(in_features, fixed.dim, bias, **factory_kwargs)
-        self._fix(fixed, out_features, tau, balanced_init, norm_cfg)
+        self._fix(fixed, out_features, tau, balanced_init, norm_cfg, prior)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return functional.linear(x, weight, bias)
@@ -167,7 +202,7 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         in_channels: Number C of input channels.
         out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
         kernel_size: Size of the projection's kernel.
-        basis, tau, balanced_init, norm_cfg: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
+        basis, tau, balanced_init, norm_cfg, prior: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
         args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
 
     Shape:
@@ -192,11 +227,12 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         tau: float = 0.07,
         balanced_init: bool = False,
         norm_cfg: Optional[dict] = None,
+        prior: Optional[float] = None,
         **kwargs,
     ) -> None:
         fixed = resolve(basis, out_channels)
         super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg)
+        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg, prior)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)

@@ -103,5 +103,5 @@ def test_a_missing_host_is_named_with_the_remedy():
 def test_an_unknown_name_is_an_attribute_error():
     import ebv_mm
 
-    with pytest.raises(AttributeError, match="'ebv_mm' has no attribute 'EBVHead'"):
-        ebv_mm.EBVHead  # noqa: B018
+    with pytest.raises(AttributeError, match="'ebv_mm' has no attribute 'EBVNeck'"):
+        ebv_mm.EBVNeck  # noqa: B018

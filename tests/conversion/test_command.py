@@ -1,0 +1,88 @@
+"""python -m ebv_mm.conversion: a config and a checkpoint become an EBV config and its checkpoint."""
+
+import os
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from ebv_mm.conversion.__main__ import main
+from ebv_mm.conversion.models import build, noise
+
+
+def predictions(model, cfg):
+    batches = noise(cfg, 6, 64)
+    return [model.test_step(batch)[0].pred_score for batch in batches]
+
+
+def test_config_and_checkpoint(fc_config, fc_model, fc_checkpoint, tmp_path, capsys):
+    out = tmp_path / 'out'
+    main([str(fc_config), str(fc_checkpoint), '--out', str(out), '--check'])
+    said = capsys.readouterr().out
+    assert 'head.fc' in said and '100.00 %' in said and 'images of noise' in said
+    cfg = Config.fromfile(str(out / 'resnet18_ebv.py'))
+    assert cfg.model.head.type == 'EBVClsHead' and cfg.model.backbone.depth == 18
+    checkpoint = torch.load(out / 'resnet18_ebv.pth')
+    assert cfg.load_from == str(out / 'resnet18_ebv.pth') and set(checkpoint) == {
+        'meta',
+        'state_dict',
+        'ema_state_dict',
+    }
+    assert checkpoint['meta']['epoch'] == 3 and checkpoint['ema_state_dict']['steps'] == 9
+    model = build(cfg)
+    model.load_state_dict(checkpoint['state_dict'])
+    for ours, theirs in zip(predictions(model, cfg), predictions(fc_model, cfg)):
+        assert ours.argmax() == theirs.argmax()
+    # twice FC's classifier is twice the projection, and no other class
+    a, b = (checkpoint[key] for key in ('state_dict', 'ema_state_dict'))
+    torch.testing.assert_close(b['module.head.fc.weight'], 2 * a['head.fc.weight'])
+    assert torch.equal(b['module.head.fc.basis'], a['head.fc.basis'])
+
+
+def test_fewer_dimensions_make_a_basis_file(fc_config, fc_checkpoint, tmp_path, capsys):
+    main([str(fc_config), str(fc_checkpoint), '--out', str(tmp_path / 'out'), '--dim', '4', '--tau', '0.1'])
+    said = capsys.readouterr().out
+    assert 'needs fine-tuning' in said and (tmp_path / 'out' / '7x4.safetensors').exists()
+    cfg = Config.fromfile(str(tmp_path / 'out' / 'resnet18_ebv.py'))
+    assert build(cfg).head.fc.dim == 4 and cfg.model.head.tau == 0.1
+
+
+def error(capsys, *arguments) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    message = str(stop.value)
+    assert message.startswith('error: ') and '\n' not in message
+    return message
+
+
+def test_errors_are_one_sentence_and_leave_no_files(fc_config, fc_checkpoint, fc_model, tmp_path, capsys):
+    out = tmp_path / 'out'
+    whole = [fc_config, fc_checkpoint, '--out', out]
+    assert 'does not exist' in error(capsys, tmp_path / 'none.py', '--out', out)
+    assert 'cannot be read' in error(capsys, 'mmpretrain::none/none.py', '--out', out)
+    assert 'at least 2' in error(capsys, *whole, '--dim', 1)
+    torch.save(dict(state_dict={'backbone.x': torch.ones(3)}), tmp_path / 'other.pth')
+    assert 'lacks' in error(capsys, fc_config, tmp_path / 'other.pth', '--out', out)
+    state = dict(fc_model.state_dict(), **{'head.fc.weight': torch.ones(5, 32), 'head.fc.bias': torch.ones(5)})
+    torch.save(state, tmp_path / 'five.pth')
+    assert '5 outputs in head.fc.weight, but the config has 7' in error(
+        capsys, fc_config, tmp_path / 'five.pth', '--out', out
+    )
+    (tmp_path / 'short.pth').write_bytes(fc_checkpoint.read_bytes()[:1000])
+    assert 'cannot be read' in error(capsys, fc_config, tmp_path / 'short.pth', '--out', out)
+    assert not out.exists() or not list(out.iterdir())
+    (tmp_path / 'file').write_text('')
+    assert 'cannot be written' in error(capsys, fc_config, '--out', tmp_path / 'file' / 'out')
+
+
+def test_what_is_ebv_already_is_not_converted(fc_config, tmp_path, capsys):
+    main([str(fc_config), '--out', str(tmp_path / 'out')])
+    assert 'EBVClsHead already' in error(capsys, tmp_path / 'out' / 'resnet18_ebv.py', '--out', tmp_path / 'again')
+    assert os.listdir(tmp_path / 'out') == ['resnet18_ebv.py']
+
+
+def test_fc_weights_in_an_ebv_head_are_named(fc_config, fc_model, tmp_path):
+    main([str(fc_config), '--out', str(tmp_path / 'out')])
+    model = build(Config.fromfile(str(tmp_path / 'out' / 'resnet18_ebv.py')))
+    with pytest.warns(UserWarning, match="'head.fc.weight', but no basis.*python -m ebv_mm.conversion"):
+        model.load_state_dict(fc_model.state_dict(), strict=False)
