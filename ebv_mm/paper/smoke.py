@@ -73,6 +73,7 @@ def shrink(cfg: Config) -> None:
     cfg.default_hooks.logger.interval = 1
     if cfg.optim_wrapper.get('type') == 'AmpOptimWrapper':
         cfg.optim_wrapper.type = 'OptimWrapper'
+    cfg.pop('basis_options', None)  # any basis of the size will do
     cfg.model.pop('pretrained', None)
     cfg.model.backbone.pop('init_cfg', None)
     HOSTS[cfg.default_scope](cfg)

@@ -1,6 +1,5 @@
 """A downloaded copy of the 100,000-class data, in every layout that it may have, smaller."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -8,17 +7,8 @@ import pytest
 from mmengine.registry import DATASETS, DefaultScope
 from PIL import Image
 
-REPO = Path(__file__).parents[2]
 SIZES = ['--classes', '3', '--train', '6', '--val', '3']
 CLASSES = ('10', '9', '2')  # numbers are ordered as numbers
-
-
-@pytest.fixture(scope='module')
-def tool():
-    spec = importlib.util.spec_from_file_location('list_images', REPO / 'tools' / 'list_images.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def picture(path: Path) -> None:
@@ -56,9 +46,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize('layout', LAYOUTS)
-def test_every_layout_becomes_lists_that_the_host_reads(layout, tool, tmp_path, capsys):
+def test_every_layout_becomes_lists_that_the_host_reads(layout, list_images, tmp_path, capsys):
     LAYOUTS[layout](tmp_path)
-    assert tool.main([str(tmp_path), *SIZES]) == 0, capsys.readouterr().err
+    assert list_images([str(tmp_path), *SIZES]) == 0, capsys.readouterr().err
     for split, images in (('train', 6), ('val', 3)):
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             data = DATASETS.build(dict(type='CustomDataset', data_root=str(tmp_path), ann_file=f'{split}.txt'))
@@ -69,7 +59,7 @@ def test_every_layout_becomes_lists_that_the_host_reads(layout, tool, tmp_path, 
             name = next(n for n in ('10', '9', '2') if f'/{n}/' in item['img_path'] or f'_{n}_' in item['img_path'])
             assert item['gt_label'] == ['2', '9', '10'].index(name)
     before = (tmp_path / 'train.txt').read_text()
-    assert tool.main([str(tmp_path), *SIZES]) == 0 and (tmp_path / 'train.txt').read_text() == before
+    assert list_images([str(tmp_path), *SIZES]) == 0 and (tmp_path / 'train.txt').read_text() == before
 
 
 @pytest.mark.parametrize(
@@ -80,22 +70,22 @@ def test_every_layout_becomes_lists_that_the_host_reads(layout, tool, tmp_path, 
         ([], 'val has 3 images, but 600000'),
     ],
 )
-def test_wrong_counts_are_told_and_nothing_is_written(options, told, tool, tmp_path, capsys):
+def test_wrong_counts_are_told_and_nothing_is_written(options, told, list_images, tmp_path, capsys):
     folders(tmp_path)
-    assert tool.main([str(tmp_path), *options]) == 1
+    assert list_images([str(tmp_path), *options]) == 1
     assert told in capsys.readouterr().err and not list(tmp_path.glob('*.txt'))
 
 
-def test_broken_images_and_classes_of_one_split_are_told(tool, tmp_path, capsys):
+def test_broken_images_and_classes_of_one_split_are_told(list_images, tmp_path, capsys):
     folders(tmp_path)
     (tmp_path / 'train' / '9' / '0.jpg').write_bytes(b'no image')
     (tmp_path / 'val' / '9').rename(tmp_path / 'val' / '11')
-    assert tool.main([str(tmp_path), *SIZES]) == 1
+    assert list_images([str(tmp_path), *SIZES]) == 1
     error = capsys.readouterr().err
     assert '9/0.jpg is no whole image' in error and '2 classes are in one split only' in error
 
 
-def test_a_folder_of_another_kind_says_what_is_expected(tool, tmp_path, capsys):
+def test_a_folder_of_another_kind_says_what_is_expected(list_images, tmp_path, capsys):
     picture(tmp_path / 'a.jpg')
-    assert tool.main([str(tmp_path), *SIZES]) == 1
+    assert list_images([str(tmp_path), *SIZES]) == 1
     assert 'one folder of class folders' in capsys.readouterr().err
