@@ -35,9 +35,8 @@ INTERRUPTED = 130
 def main(argv: Optional[List[str]] = None) -> int:
     args = parse_args(argv)
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    tables = list(TABLES.values()) if args.table == 'all' else [TABLES[args.table]]
     try:
-        return smoke(tables, args) if args.smoke else reproduce(tables, args)
+        return smoke(choose(args), args) if args.smoke else reproduce(choose(args), args)
     except KeyboardInterrupt:
         print('\nstopped; the same command goes on from here', file=sys.stderr)
         return INTERRUPTED
@@ -67,42 +66,58 @@ def parse_args(argv: Optional[List[str]]) -> argparse.Namespace:
     return args
 
 
+def choose(args: argparse.Namespace) -> List[Table]:
+    """The tables, with the rows that are asked for."""
+    tables = list(TABLES.values()) if args.table == 'all' else [TABLES[args.table]]
+    known = list(dict.fromkeys(row.name for table in tables for row in table.rows))
+    unknown = [name for name in args.only if name not in known]
+    if unknown:
+        raise ValueError(f'--only {" ".join(unknown)}: there is no such row; choose from {", ".join(known)}')
+    chosen = [table.only(args.only) if args.only else table for table in tables]
+    return [table for table in chosen if table.rows]
+
+
 def reproduce(tables: List[Table], args: argparse.Namespace) -> int:
-    root = relative(ROOT)
-    work = [Reproduction(t, args.work_dir, root, root / 'configs', args.gpus or 1, dry=args.dry_run) for t in tables]
     if args.report:
-        return max(report(table) for table in work)
-    rows = [table.select(args.only) for table in work]
-    missing = list(dict.fromkeys(what for table, chosen in zip(work, rows) for what in table.missing(chosen)))
+        return max(report(table, args) for table in tables)
+    work = [begin(table, args) for table in tables]
+    missing = list(dict.fromkeys(what for table in work for what in table.missing()))
     for sentence in missing:
         print(f'missing: {sentence}', file=sys.stderr)
     if missing and not args.dry_run:
         return 1
     if args.slurm:
-        return max(submit(table, chosen, args) for table, chosen in zip(work, rows))
+        return max(submit(table, args) for table in work)
     there = torch.cuda.device_count()
-    if args.gpus > there and not args.dry_run and any(row.configs for chosen in rows for row in chosen):
+    if args.gpus > there and not args.dry_run and any(table.experiments for table in work):
         raise ValueError(f'--gpus {args.gpus}, but this machine has {there}; give that number, or --smoke, without any')
-    return max(carry_out(table, chosen) for table, chosen in zip(work, rows))
+    return max(carry_out(table, args) for table in work)
 
 
-def carry_out(table: Reproduction, rows: list) -> int:
-    failed = table.carry_out(rows)
-    if not table.dry:
-        report(table)
+def begin(table: Table, args: argparse.Namespace) -> Reproduction:
+    root = relative(ROOT)
+    return Reproduction(table, args.work_dir, root, root / 'configs', args.gpus or 1, dry=args.dry_run)
+
+
+def carry_out(table: Reproduction, args: argparse.Namespace) -> int:
+    failed = table.carry_out()
+    if not args.dry_run:
+        report(table.table, args)
     if failed:
         print(f'not finished: {", ".join(failed)}', file=sys.stderr)
     return int(bool(failed))
 
 
-def report(table: Reproduction) -> int:
-    print('\nwrote', ' and '.join(map(str, write_report(table, table.folder))))
+def report(table: Table, args: argparse.Namespace) -> int:
+    """The whole table, also where one row was asked for."""
+    files = write_report(begin(TABLES[table.name], args), args.work_dir)
+    print('\nwrote', ' and '.join(map(str, files)))
     return 0
 
 
-def submit(table: Reproduction, rows: list, args: argparse.Namespace) -> int:
+def submit(table: Reproduction, args: argparse.Namespace) -> int:
     table.folder.mkdir(parents=True, exist_ok=True)
-    for row in {row.name: row for row in rows}.values():
+    for row in {row.name: row for row in table.table.rows}.values():
         command = job(row, table, args.slurm, Path(__file__).resolve(), ['--work-dir', str(args.work_dir)])
         print(f'$ {shown(command)}', flush=True)
         subprocess.run(command, check=True)
@@ -118,7 +133,7 @@ def smoke(tables: List[Table], args: argparse.Namespace) -> int:
     os.environ.update(CUDA_VISIBLE_DEVICES='')
     lines = []
     for table in tables:
-        ran = try_table(table, ROOT, args.only)
+        ran = try_table(table, ROOT)
         lines += [{'table': table.name, 'row': row, 'state': 'ran' if well else 'FAILED'} for row, well in ran.items()]
     print_table(lines)
     print(f'logs and tables are in {folder}')

@@ -62,6 +62,9 @@ val_cfg = dict()
 test_cfg = dict()
 auto_scale_lr = dict(base_batch_size=256)
 
-default_hooks = dict(checkpoint=dict(by_epoch=False, interval=5000, max_keep_ckpts=2, save_best='accuracy/top1'))
+default_hooks = dict(
+    logger=dict(log_metric_by_epoch=False),
+    checkpoint=dict(by_epoch=False, interval=5000, max_keep_ckpts=2, save_best='accuracy/top1'),
+)
 log_processor = dict(by_epoch=False)
 randomness = dict(seed=42)  # that of A1 and A2: nobody knows He et al.'s

@@ -44,15 +44,21 @@ def run_process(command: Sequence[str], output: TextIO) -> int:
     """Run a command to its end, or until this process is interrupted, which ends it too; returns the exit code."""
     environment = dict(os.environ, PYTHON=sys.executable, PORT=os.environ.get('PORT') or str(_free_port()))
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,  # so that a launcher's children can be ended with it
     )
     try:
         return process.wait()
     except BaseException:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE_SECONDS)
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         raise
 
 

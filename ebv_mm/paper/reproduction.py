@@ -1,7 +1,7 @@
 """Carries out rows of a table: bases, trainings, tests; what is done already is left as it is."""
 
 from pathlib import Path
-from typing import Callable, Dict, List, Sequence, TextIO, Union
+from typing import Callable, Dict, List, Sequence, TextIO
 
 from .experiment import Analysis, Experiment
 from .needs import missing_data, weights
@@ -49,24 +49,14 @@ class Reproduction:
         experiments = [self.experiments[config] for config in study.configs]
         return Analysis(study, experiments, self.folder / study.name, self.tools)
 
-    def select(self, names: Sequence[str]) -> List[Union[Row, Study]]:
-        """The rows of these names, all of them where none is given."""
-        known = list(dict.fromkeys(row.name for row in self.table.rows))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise ValueError(
-                f'--only {" ".join(unknown)}: table {self.table.name!r} has no such row; choose from {", ".join(known)}'
-            )
-        return [row for row in self.table.rows if not names or row.name in names]
+    def missing(self) -> List[str]:
+        """What has to be there before it can begin."""
+        return missing_data(experiment.cfg for experiment in self.experiments.values())
 
-    def missing(self, rows: Sequence[Union[Row, Study]]) -> List[str]:
-        """What has to be there before these rows can begin."""
-        return missing_data(self.experiments[config].cfg for row in rows for config in row.configs)
-
-    def carry_out(self, rows: Sequence[Union[Row, Study]]) -> List[str]:
-        """Do what is left of some rows; returns the names of those that have failed."""
+    def carry_out(self) -> List[str]:
+        """Do what is left of every row; returns the names of those that have failed."""
         failed = []
-        for row in rows:
+        for row in self.table.rows:
             self._say(f'\n{row.label} ({row.name})')
             try:
                 self._study(row) if isinstance(row, Study) else self._row(row)

@@ -1,7 +1,7 @@
 """What a table is made of: a row is a config, the tests of its checkpoint, and the figures to compare with."""
 
-from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, Optional, Sequence, Tuple
 
 PAPER = 'paper'
 TOP1 = 'accuracy/top1'
@@ -110,6 +110,10 @@ class Table:
     title: str
     rows: Tuple[object, ...]
     note: str = ''
+
+    def only(self, names: Sequence[str]) -> 'Table':
+        """The table of the rows of these names."""
+        return replace(self, rows=tuple(row for row in self.rows if row.name in names))
 
 
 def sized(size: int, value: Optional[float] = None, source: str = PAPER) -> Test:

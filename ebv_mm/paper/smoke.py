@@ -3,7 +3,7 @@
 import shutil
 from importlib import import_module
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, Sequence
+from typing import Dict, Iterable, Iterator
 
 from mmengine.config import Config
 
@@ -27,35 +27,33 @@ def shrink_configs(names: Iterable[str], source: Path, target: Path) -> None:
         shrink(cfg)
         file = target / f'{name}.py'
         file.parent.mkdir(parents=True, exist_ok=True)
-        cfg.dump(file)
+        file.write_text(''.join(f'{key} = {value!r}\n' for key, value in cfg.to_dict().items()))
 
 
-def try_table(table: Table, root: Path, only: Sequence[str]) -> Dict[str, bool]:
-    """Carry out rows of a table anew, below the current folder; returns whether each has run.
+def try_table(table: Table, root: Path) -> Dict[str, bool]:
+    """Carry out a table anew, below the current folder; returns whether each of its rows has run.
 
     The logs and the report stay, checkpoints and data would fill a disk.
 
     Args:
         table: The table.
         root: Where tools/ and configs/ are.
-        only: The names of its rows; none for all.
     """
     folder = Path(table.name)
     shutil.rmtree(folder, ignore_errors=True)
     shrink_configs({config for row in table.rows for config in row.configs}, root / 'configs', folder / 'configs')
     trial = Reproduction(table, folder, root, folder / 'configs', gpus=0, run=run_fork, smoke=True)
-    rows = trial.select(only)
     for scope in {experiment.cfg.default_scope for experiment in trial.experiments.values()}:
         for part in ('datasets', 'evaluation', 'models'):
             import_module(f'{scope}.{part}')  # so that no fork has to
     try:
-        failed = trial.carry_out(rows)
+        failed = trial.carry_out()
         write_report(trial, folder)
     finally:
         for file in folder.rglob('*.pth'):
             file.unlink()
         shutil.rmtree('data', ignore_errors=True)
-    return {row.name: row.name not in failed for row in rows}
+    return {row.name: row.name not in failed for row in table.rows}
 
 
 def shrink(cfg: Config) -> None:

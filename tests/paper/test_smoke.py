@@ -1,12 +1,18 @@
 """Rows of the tables, from the basis to the report, on noise; and what an interruption leaves of one."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from conftest import REPO
 
 from ebv_mm.paper import TABLES
-from ebv_mm.paper.processes import run_fork
+from ebv_mm.paper.processes import CommandError, locked_log, run_process
 from ebv_mm.paper.reproduction import Reproduction
 from ebv_mm.paper.rows import Study
 from ebv_mm.paper.smoke import shrink_configs
@@ -23,16 +29,19 @@ FEW = {
     'cifar-lt': 'resnet32_ebv_cifar10-lt-100',
     'capacity': 'capacity',
 }
-ALL = list(dict.fromkeys((table.name, row.name) for table in TABLES.values() for row in table.rows))
 
 
-def smoke(reproduce, folder, table: str, row: str, capsys) -> dict:
-    code = reproduce([table, '--smoke', '--only', row, '--work-dir', str(folder)])
-    assert code == 0, capsys.readouterr().out
-    return json.loads((folder / 'smoke' / table / f'{table}.json').read_text())
+def run_rows(folder: Path, *arguments: str) -> None:
+    """In a process of its own, which forks: this one may have threads."""
+    command = [sys.executable, str(REPO / 'tools' / 'reproduce.py'), *arguments, '--smoke', '--work-dir', str(folder)]
+    environment = dict(os.environ, OMP_NUM_THREADS='1')
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def check(table: str, row: str, content: dict) -> None:
+def check(folder: Path, table: str, row: str) -> None:
+    """Whether the report has all that the row measures."""
+    content = json.loads((folder / 'smoke' / table / f'{table}.json').read_text())
     rows = [r for r in TABLES[table].rows if r.name == row]
     if isinstance(rows[0], Study):
         assert content['findings'][rows[0].label]
@@ -44,23 +53,34 @@ def check(table: str, row: str, content: dict) -> None:
     assert run['state'] == 'trained' and run['commit'] and run['checkpoint']
 
 
+@pytest.fixture(scope='module')
+def few(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp('smoke')
+    run_rows(folder, 'all', '--only', *FEW.values())
+    return folder
+
+
 @pytest.mark.parametrize(('table', 'row'), FEW.items())
-def test_one_row_of_each_table(table, row, reproduce, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check(table, row, smoke(reproduce, tmp_path, table, row, capsys))
-    assert not list(tmp_path.rglob('*.pth')) and not (tmp_path / 'smoke' / 'data').exists()
+def test_one_row_of_each_table(table, row, few):
+    check(few, table, row)
+
+
+def test_nothing_large_stays(few):
+    assert not list(few.rglob('*.pth')) and not (few / 'smoke' / 'data').exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(('table', 'row'), [pair for pair in ALL if pair not in FEW.items()])
-def test_every_other_row(table, row, reproduce, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check(table, row, smoke(reproduce, tmp_path, table, row, capsys))
+@pytest.mark.parametrize('table', TABLES)
+def test_every_row(table, tmp_path):
+    run_rows(tmp_path, table)
+    for row in TABLES[table].rows:
+        check(tmp_path, table, row.name)
 
 
 def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    name, table = 'resnet32_fc_cifar10-lt-100', TABLES['cifar-lt']
+    name = 'resnet32_fc_cifar10-lt-100'
+    table = TABLES['cifar-lt'].only([name])
     shrink_configs([config for row in table.rows for config in row.configs], REPO / 'configs', tmp_path / 'configs')
     config = tmp_path / 'configs' / 'mmpretrain' / f'{name}.py'
     config.write_text(config.read_text() + '\ntrain_cfg.update(max_epochs=2)\n')
@@ -68,12 +88,12 @@ def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path, monkeypa
 
     def run(command, output):
         commands.append(command)
-        return run_fork(command, output)
+        return run_process(command, output)
 
     def carry_out() -> list:
         commands.clear()
         work = Reproduction(table, tmp_path / 'work', REPO, tmp_path / 'configs', gpus=0, run=run)
-        assert work.carry_out(work.select([name])) == [], capsys.readouterr().out
+        assert work.carry_out() == [], capsys.readouterr().out
         return [' '.join(command) for command in commands]
 
     train, test = carry_out()
@@ -94,7 +114,8 @@ def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path, monkeypa
 
 def test_a_command_that_fails_is_told_and_the_next_row_begins(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    table = TABLES['cifar-lt']
+    names = ['resnet32_fc_cifar10-lt-100', 'resnet32_fc_cifar10-lt-50']
+    table = TABLES['cifar-lt'].only(names)
     shrink_configs([config for row in table.rows for config in row.configs], REPO / 'configs', tmp_path / 'configs')
 
     def fail(command, output):
@@ -103,7 +124,32 @@ def test_a_command_that_fails_is_told_and_the_next_row_begins(tmp_path, monkeypa
         return 3
 
     work = Reproduction(table, tmp_path / 'work', REPO, tmp_path / 'configs', gpus=0, run=fail)
-    names = ['resnet32_fc_cifar10-lt-100', 'resnet32_fc_cifar10-lt-50']
-    assert work.carry_out(work.select(names)) == names
+    assert work.carry_out() == names
     printed = capsys.readouterr().out
     assert printed.count('exit code 3') == 2 and printed.count('what went wrong') == 2
+
+
+INTERRUPTIBLE = """
+import signal, sys
+from pathlib import Path
+from ebv_mm.paper.processes import locked_log, run_process
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+with locked_log(Path('log')) as output:
+    run_process(['sh', '-c', 'sleep 600 & echo begun; wait'], output)
+"""
+
+
+def test_an_interruption_ends_what_a_command_has_started(tmp_path, monkeypatch):
+    """Also the children of a script, which the signal does not reach by itself: they would keep the log locked."""
+    monkeypatch.chdir(tmp_path)
+    process = subprocess.Popen([sys.executable, '-c', INTERRUPTIBLE], stderr=subprocess.DEVNULL)
+    log = Path('log')
+    while not log.exists() or 'begun' not in log.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    with pytest.raises(CommandError, match='another process writes log'), locked_log(log):
+        pass
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=120)
+    with locked_log(log):
+        pass
