@@ -7,6 +7,7 @@ from typing import Dict, Iterable, Iterator
 
 from mmengine.config import Config
 
+from ..basis import size_in_name
 from .fake_data import make_fake_data
 from .needs import data_roots
 from .processes import run_fork
@@ -16,6 +17,7 @@ from .rows import Table
 
 BATCH = 2
 SMALL = 64  # pixels of a training image of classification; the tests have their true size
+CLASSES = 1000  # at most
 DENSE = 8  # images of detection and segmentation are smaller by this factor
 
 
@@ -78,12 +80,25 @@ def shrink(cfg: Config) -> None:
 
 
 def _shrink_mmpretrain(cfg: Config) -> None:
+    _shrink_classes(cfg)
     if 'Swin' in cfg.model.backbone.type:
         return  # its windows need 224
     for step in _dataset(cfg.train_dataloader).pipeline:
         for key in ('scale', 'crop_size'):
             if key in step and _largest(step[key]) > SMALL:
                 step[key] = _divide(step[key], 224 / SMALL)
+
+
+def _shrink_classes(cfg: Config) -> None:
+    """Heads of very many classes would take gigabytes; N and d shrink together."""
+    head = cfg.model.head
+    factor = head.num_classes // CLASSES
+    if factor < 2:
+        return
+    head.num_classes = cfg.data_preprocessor.num_classes = CLASSES
+    if 'basis' in head:
+        _, dim = size_in_name(head.basis)
+        head.basis = f'data/ebv/{CLASSES}x{dim // factor}.safetensors'
 
 
 def _shrink_mmdet(cfg: Config) -> None:
