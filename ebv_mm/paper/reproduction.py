@@ -90,8 +90,7 @@ class Reproduction:
             self._say('trained before')
             return
         if experiment.missing_bases:
-            # made at once, unless the config says how
-            sparse = ['--sparse'] if self.smoke and 'basis_options' not in experiment.cfg else []
+            sparse = ['--sparse'] if self.smoke else []  # made at once
             self._command(experiment.make_bases(*sparse), experiment.folder / 'bases.txt')
         if weights(experiment.cfg):
             self._say(f'the host downloads {", ".join(weights(experiment.cfg))} where its cache lacks it')
