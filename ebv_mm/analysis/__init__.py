@@ -1,4 +1,4 @@
-"""What a trained network looks like inside: how similar its layers are. Torch only; pictures are apart."""
+"""What a trained network looks like inside, and a basis. What is imported here is mathematics: torch only."""
 
 from .cka import MinibatchCKA, cka_of_hsic, gram_matrix, hsic
 from .features import choose_layers, layer_grams

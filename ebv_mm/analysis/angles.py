@@ -10,10 +10,11 @@ from ..basis.measure import to_degrees
 from ..output import new_figure, save_figure
 
 SAMPLE = 4000
+BINS = 120
 INK, BAR, BOUND = '#222222', '#4c78a8', '#d1495b'
 
 
-def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
+def plot_angles(basis: Basis, path: Union[str, Path]) -> None:
     """Draw the histogram of the angles between all pairs of lines, with the smallest one and the bound marked.
 
     Of more than 4000 vectors a sample of that many, drawn with a fixed seed, is shown.
@@ -24,9 +25,9 @@ def plot_angles(basis: Basis, path: Union[str, Path], bins: int = 120) -> None:
     angles = torch.rad2deg(cosines.clamp(-1, 1).acos())
     smallest, bound = basis.min_angle, to_degrees(basis.bound)
     # bars begin exactly at the smallest angle, and end at its mirror image
-    width = max(90 - min(smallest, bound), 0.05) * 2 / bins
-    beyond = bins // 20
-    low = min(smallest, 90 - width * bins / 2) - width * (beyond + 0.01)
+    width = max(90 - min(smallest, bound), 0.05) * 2 / BINS
+    beyond = BINS // 20
+    low = min(smallest, 90 - width * BINS / 2) - width * (beyond + 0.01)
     high = 180 - low
     count = round((high - low) / width)
     counts = torch.histc(angles, count, low, high)

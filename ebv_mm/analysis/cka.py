@@ -45,20 +45,19 @@ def gram_matrix(features: Tensor) -> Tensor:
     return gram
 
 
-def hsic(grams: Tensor, others: Optional[Tensor] = None) -> Tensor:
+def hsic(grams: Tensor) -> Tensor:
     """HSIC_1 of all pairs of Gram matrices from one minibatch.
 
     Shape:
-        - Input: (L, n, n), and (M, n, n) or None for the same again. Output: (L, M), float64.
+        - Input: (L, n, n). Output: (L, L), float64.
     """
     n = grams.shape[-1]
     if n < MIN_BATCH:
         raise ValueError(
             f'a batch has {n} examples, but the unbiased HSIC needs at least {MIN_BATCH}; use larger batches'
         )
-    left = _u_centred(grams).flatten(1)
-    right = left if others is None else _u_centred(others).flatten(1)
-    return left @ right.T / (n * (n - 3))
+    flat = _u_centred(grams).flatten(1)
+    return flat @ flat.T / (n * (n - 3))
 
 
 def cka_of_hsic(hsic: Tensor) -> Tensor:

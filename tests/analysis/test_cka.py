@@ -76,7 +76,6 @@ def test_hsic_is_the_printed_formula(seed):
     layers = related(23, seed=seed)
     direct = [[hsic_by_formula(X.numpy(), Y.numpy()) for Y in layers] for X in layers]
     np.testing.assert_allclose(hsic(grams_of(layers)).numpy(), direct, rtol=1e-9)
-    np.testing.assert_allclose(hsic(grams_of(layers[:2]), grams_of(layers[2:])).numpy(), np.array(direct)[:2, 2:])
 
 
 def test_small_batches_are_unbiased():

@@ -8,6 +8,9 @@ from torch.nn import functional
 
 from ..watch import Watch
 
+# of alternating projections
+ROUNDS = 10
+
 
 def random_rows(num_classes: int, dim: int, seed: int = 0) -> Tensor:
     """Independent uniform unit rows."""
@@ -15,7 +18,7 @@ def random_rows(num_classes: int, dim: int, seed: int = 0) -> Tensor:
     return functional.normalize(torch.randn(num_classes, dim, generator=generator))
 
 
-def tight_frame(num_classes: int, dim: int, seed: int = 0, rounds: int = 10, watch: Optional[Watch] = None) -> Tensor:
+def tight_frame(num_classes: int, dim: int, seed: int = 0, watch: Optional[Watch] = None) -> Tensor:
     """Random unit rows that are nearly a tight frame, W^T W = (N/d) I, as every set that meets Welch's bound is.
 
     Alternating projections: onto the tight frames, onto the unit rows. Any square root of W^T W makes W tight, up to a
@@ -23,7 +26,7 @@ def tight_frame(num_classes: int, dim: int, seed: int = 0, rounds: int = 10, wat
     as the watch's time is over.
     """
     w = random_rows(num_classes, dim, seed).double()
-    for _ in range(rounds if num_classes > dim else 0):
+    for _ in range(ROUNDS if num_classes > dim else 0):
         if watch is not None and watch.over:
             break
         root = torch.linalg.cholesky(w.T @ w)
