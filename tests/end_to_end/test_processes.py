@@ -88,3 +88,19 @@ def test_missing_files_are_told(run):
 @pytest.mark.parametrize('argument', ['--auto-scale-lr'])
 def test_auto_scale_lr_needs_its_setting(run, argument):
     assert 'no auto_scale_lr.base_batch_size; add it' in run('train.py', CONFIG, argument, expect=2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.__version__ < '2.6', reason='torch shards on CPUs from 2.6 on')
+def test_two_sharded_processes(project, run):
+    """FSDP by the host's FlexibleRunner: the losses of one process with the doubled batch."""
+    options = ['train_dataloader.batch_size=2', 'runner_type=FlexibleRunner', 'strategy.type=FSDPStrategy']
+    options += ['env_cfg.cudnn_benchmark=False', 'optim_wrapper.type=OptimWrapper']  # the runner reads both
+    wrapper = dict(type='MMFullyShardedDataParallel', use_orig_params=True, device_id='cpu')
+    options += [f'strategy.model_wrapper.{key}={value}' for key, value in wrapper.items()]
+    run('train.py', CONFIG, '--work-dir', 'one', '--cfg-options', 'train_dataloader.batch_size=4')
+    run('dist_train.sh', CONFIG, 2, '--work-dir', 'two', '--cfg-options', *options, port=free_port())
+    losses, sharded = (np.loadtxt(project / name / 'losses.txt') for name in ('one', 'two'))
+    assert len(losses) == 8
+    np.testing.assert_allclose(sharded, losses, rtol=1e-4)
+    assert any((project / 'two' / 'epoch_4.pth').iterdir())  # a folder with the part of each process
