@@ -15,6 +15,10 @@ from .ranks import seal_for
 # How far the norms of rows may be from 1 that a checkpoint holds in half precision: bfloat16 rounds by 2^-9.
 HALF_TOLERANCE = 5e-3
 CONVERT = 'python -m ebv_mm.conversion CONFIG CHECKPOINT --out FOLDER'
+# bytes; a recipe has some two hundred
+LONGEST_RECIPE = 1000
+# A layer may use the first N of more vectors, but a checkpoint may not ask for any number of them to be made.
+MOST_UNUSED = 100
 
 
 class HoldsBasis:
@@ -110,7 +114,7 @@ class HoldsBasis:
 
     def _meet(self, state_dict: dict, key: str) -> Optional[str]:
         """Take the basis that a checkpoint brings; returns why not, where its size does not fit."""
-        matrix, recipe = state_dict.get(key), _recipe_in(state_dict, key)
+        matrix, recipe = _plain(state_dict, key), _recipe_in(state_dict, key)
         weight = f'{key[: -len("basis")]}weight'
         if matrix is None and recipe is None:
             if weight in state_dict:
@@ -123,7 +127,7 @@ class HoldsBasis:
         # compared before anything is built
         size = tuple(matrix.shape) if recipe is None else (recipe.first, recipe.dim)
         awaited = self.why_no_basis is not None
-        if size[0] != self.num_vectors or (size[1:] != (self.dim,) and not awaited):
+        if size[:1] != (self.num_vectors,) or (size[1:] != (self.dim,) and not awaited):
             own = f'{self.num_vectors} x {self.dim}'
             theirs = ' x '.join(map(str, size))
             if getattr(state_dict.get(weight), 'shape', None) == self.weight.shape:
@@ -135,7 +139,7 @@ class HoldsBasis:
             return f'size mismatch for {key}: the checkpoint has {theirs}, the current model {own}.'
         if self._is_own(matrix, recipe):
             return None
-        brought = _dense(matrix, f"the checkpoint's {key!r}") if recipe is None else recipe.build()
+        brought = _dense(matrix, f"the checkpoint's {key!r}") if recipe is None else _built(recipe)
         if awaited:
             self.resize_projection(brought.dim)
         elif not self._is_nearly_own(brought):
@@ -161,6 +165,18 @@ class HoldsBasis:
         return nearly_same(brought.vectors.to(own), own)
 
 
+def _plain(state_dict: dict, name: str) -> Optional[Tensor]:
+    """An entry of a checkpoint, if it is there: numbers, and no more of them than are stored."""
+    value = state_dict.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or value.device.type == 'meta':
+        raise BasisError(f"the checkpoint's {name!r} is no plain tensor; its file is damaged")
+    if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        raise BasisError(f"the checkpoint's {name!r} has more entries than numbers are stored; its file is damaged")
+    return value
+
+
 def _dense(matrix: Tensor, source: str) -> DenseBasis:
     """The basis that is a checkpoint's matrix, checked."""
     if matrix.dtype in (torch.float16, torch.bfloat16):
@@ -170,13 +186,25 @@ def _dense(matrix: Tensor, source: str) -> DenseBasis:
     return DenseBasis(matrix, source=source)
 
 
+def _built(recipe: Recipe) -> StructuredBasis:
+    """The basis of a checkpoint's recipe, unless making it could take hours for the few vectors that are used."""
+    if recipe.num_classes > MOST_UNUSED * recipe.first:
+        raise BasisError(
+            f'{recipe} makes more than {MOST_UNUSED} times the vectors that it uses; its file is damaged, or give the '
+            'layer the same basis in the config'
+        )
+    return recipe.build()
+
+
 def _recipe_in(state_dict: dict, key: str) -> Optional[Recipe]:
     """The recipe that a checkpoint has; 0.1.0 wrote its bytes as the float32 numbers of the buffer itself."""
-    coded = state_dict.get(f'{key}_recipe')
+    coded = _plain(state_dict, f'{key}_recipe')
     if coded is None:
-        coded = state_dict.get(key)
+        coded = _plain(state_dict, key)
         if coded is None or coded.ndim != 1:
             return None
+    if coded.ndim != 1 or len(coded) > LONGEST_RECIPE or coded.is_complex():
+        raise BasisError(f'the recipe of {key!r} is none that ebv_mm writes; its file is damaged')
     try:
         # rounded: GPUs average over n ranks by a factor of 1 / n, which may end just below a whole number
         text = bytes(coded.cpu().float().round().to(torch.int64).tolist()).decode()

@@ -120,6 +120,15 @@ def test_a_recipe_of_another_size_is_compared_before_it_is_built(monkeypatch):
         layer.load_state_dict(state)
 
 
+def test_a_recipe_may_not_ask_for_hours_of_work(monkeypatch):
+    """The layer's size is right, but it would be the first 90 of a thousand million vectors."""
+    layer, state = EBVLinear(8, 90, basis='gone.safetensors'), state_of_010(DENSE)
+    state['basis'] = torch.tensor(list(recipe(num_classes=10**9).encode()), dtype=torch.float32)
+    monkeypatch.setattr('ebv_mm.basis.structured.StructuredBasis.__init__', None)
+    with pytest.raises(BasisError, match='more than 100 times the vectors that it uses'):
+        layer.load_state_dict(state)
+
+
 def test_a_layer_that_waits_saves_no_basis_and_still_waits_after_loading_that():
     layer = EBVLinear(8, 5, basis='5x16_gone.safetensors')
     assert sorted(layer.state_dict()) == ['bias', 'weight']
@@ -185,3 +194,11 @@ def test_embeddings_of_any_size_have_a_direction(scale):
 
 def test_whole_numbers_of_numpy():
     assert torch.equal(make_basis(np.int64(12), np.int32(8)).vectors, make_basis(12, 8).vectors)
+    theirs = closed_form_basis(np.int64(12), 8, seed=np.int64(3), structured=True)
+    assert theirs.recipe.to_text() == closed_form_basis(12, 8, seed=3, structured=True).recipe.to_text()
+
+
+@pytest.mark.parametrize('seed', [1.5, '1', None])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match='but a seed is a whole number'):
+        make_basis(12, 8, seed=seed)

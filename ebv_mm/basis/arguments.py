@@ -26,6 +26,12 @@ def whole_number(name: str, value: int) -> int:
     return number
 
 
-def check_seed(seed: int) -> None:
-    if not -(2**63) <= seed < 2**63:
-        raise ValueError(f'seed = {seed}, but a seed has 64 bits, -2**63 to 2**63 - 1; give one of these')
+def check_seed(seed: int) -> int:
+    """A seed as a plain integer, whatever kind of whole number it is."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = 2**63
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f'seed = {seed!r}, but a seed is a whole number of 64 bits, -2**63 to 2**63 - 1; give one')
+    return number

@@ -28,7 +28,7 @@ def closed_form_basis(
             vectors are the same.
     """
     num_classes, dim = check_size(num_classes, dim)
-    check_seed(seed)
+    seed = check_seed(seed)
     offers = (structured_forms if structured else closed_forms)(num_classes, dim)
     offer = next((offer for offer in offers if method in ('auto', offer.method)), None)
     if offer is None:

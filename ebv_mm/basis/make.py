@@ -58,7 +58,7 @@ def make_basis(
         options: Of :func:`algorithm1`: lr, last_lr, tightness, max_steps, patience.
     """
     num_classes, dim = check_size(num_classes, dim)
-    check_seed(seed)
+    seed = check_seed(seed)
     check_device(device)
     if options and method != 'algorithm1':
         raise ValueError(f'{", ".join(options)}: only the method "algorithm1" has such options; leave them out')

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Dict, List, Optional
 
 import torch
+from checkpoints import damaged_checkpoint, damaged_recipe
 from corpus import damaged, hostile_program, whole_files
 from hostile import hostile_files
 from kills import killed_run
@@ -49,19 +50,37 @@ def hostile_file(index: int, rng: random.Random, folder: Path) -> None:
         assert before == {name: vars(function) for name, function in pickled_tensors._FUNCTIONS.items()}
 
 
+def any_damage(index: int, rng: random.Random, folder: Path) -> None:
+    """Of each kind in turn, in one process."""
+    kinds = damaged_file, hostile_pickle, damaged_recipe, damaged_checkpoint
+    kinds[index % len(kinds)](index, rng, folder)
+
+
 TRIALS: Dict[str, Trial] = {
+    'any': any_damage,
     'files': damaged_file,
     'pickles': hostile_pickle,
     'hostile': hostile_file,
+    'recipes': damaged_recipe,
+    'checkpoints': damaged_checkpoint,
     'kills': killed_run,
 }
 WHAT = {
     'files': 'damaged basis files, of eight kinds',
     'pickles': 'pickles of shuffled and harmful instructions',
     'hostile': 'files made by hand to run code, to hang, or to take gigabytes',
+    'recipes': 'damaged recipes of structured bases, in checkpoints',
+    'checkpoints': 'strange and damaged matrices, in checkpoints',
     'kills': 'runs of `make_basis.py`, killed',
 }
-LONG = {'files': 10_000, 'pickles': 5_000, 'hostile': len(hostile_files()), 'kills': 60}
+LONG = {
+    'files': 10_000,
+    'pickles': 5_000,
+    'hostile': len(hostile_files()),
+    'recipes': 1_500,
+    'checkpoints': 1_500,
+    'kills': 60,
+}
 
 
 def main(argv: Optional[List[str]] = None) -> int:

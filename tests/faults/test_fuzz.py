@@ -1,4 +1,4 @@
-"""Whatever is in a file, it becomes a basis or is refused in a sentence, at once and in little memory."""
+"""Whatever is in a file or a checkpoint becomes a basis or is refused in a sentence, at once and in little memory."""
 
 from pathlib import Path
 
@@ -10,11 +10,10 @@ from hostile import hostile_files
 SCRIPT = Path(fuzz.__file__)
 
 
-@pytest.mark.parametrize('name, count', [('files', 400), ('pickles', 400)])
-def test_damage(name, count):
-    counts = trials.counted(SCRIPT, name, 1, count)
+def test_damage():
+    counts = trials.counted(SCRIPT, 'any', 1, 1200)
     assert trials.faults(counts) == []
-    assert counts['refused'] > count / 2 and counts['read']  # else the damage is none, or total
+    assert counts['refused'] > 600 and counts['read'] > 20  # else the damage is none, or total
 
 
 def test_every_hostile_file_is_refused():

@@ -40,8 +40,8 @@ def judged(trial: Trial, index: int, rng: random.Random) -> str:
         except BasisError as error:
             message = str(error)
             outcome = 'refused' if message.isprintable() and len(message) < 2000 else 'no sentence'
-            if isinstance(error.__cause__, (MemoryError, RecursionError)):
-                outcome = type(error.__cause__).__name__
+            if isinstance(error.__cause__, MemoryError):
+                outcome = 'MemoryError'
         except Exception as error:
             outcome = type(error).__name__
         signal.alarm(0)
