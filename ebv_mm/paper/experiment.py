@@ -68,9 +68,10 @@ class Experiment:
     def result(self, test: Test) -> Optional[dict]:
         """What a test of the present checkpoint has written down."""
         result = read_json(self.test_folder(test).with_suffix('.json'))
-        if result is None or not self.work.trained:
+        checkpoint = self.work.to_test
+        if result is None or checkpoint is None:
             return None
-        return result if result['checkpoint'] == fingerprint(self.work.to_test) else None
+        return result if result['checkpoint'] == fingerprint(checkpoint) else None
 
     def keep_result(self, test: Test, checkpoint: Path) -> None:
         """Write down what the host has measured, so that it is not measured again."""
@@ -117,7 +118,7 @@ class Analysis:
 
     @property
     def done(self) -> bool:
-        if not all(experiment.work.trained for experiment in self.experiments):
+        if not all(experiment.work.to_test for experiment in self.experiments):
             return False
         record = read_json(self.folder / 'done.json')
         return record is not None and record['checkpoints'] == self._fingerprints()

@@ -114,7 +114,7 @@ def _run(experiment: Experiment) -> Dict[str, object]:
         'images per GPU': experiment.images,
         'hours': round(work.hours, 2),
         'commit': ', '.join(dict.fromkeys(session['commit'] for session in sessions)),
-        'checkpoint': work.to_test.name if work.trained else '',
+        'checkpoint': work.to_test.name if work.to_test else '',
     }
 
 

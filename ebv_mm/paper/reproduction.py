@@ -113,7 +113,13 @@ class Reproduction:
             experiment.keep_result(test, Path(checkpoint))
 
     def _checkpoint(self, work: WorkDir) -> str:
-        return str(work.to_test) if work.trained else work.to_test_pattern
+        if not work.trained:  # a dry run
+            return work.to_test_pattern
+        if work.to_test is None:
+            raise ValueError(
+                f'{work.folder} is trained, but a kill has left no whole best_*.pth; remove it and train again'
+            )
+        return str(work.to_test)
 
     def _command(self, command: Sequence[str], log: Path, begin: Callable[[], None] = lambda: None) -> None:
         self._say(f'$ {shown(command)}')

@@ -49,19 +49,16 @@ class WorkDir:
         return max(self._whole(f'{self.unit}_*.pth'), key=self._number, default=None)
 
     @property
-    def to_test(self) -> Path:
-        """The checkpoint of the table: the best one where the config keeps it, or else the last."""
+    def to_test(self) -> Optional[Path]:
+        """The checkpoint of the table, once trained: the best one where the config keeps it, or else the last."""
         best = self.cfg.default_hooks.checkpoint.get('save_best')
+        if not self.trained:
+            return None
         if not best:
             return self.newest
         scores = self.scores(best)
         found = [file for file in self._whole(f'best_*_{self.unit}_*.pth') if self._number(file) in scores]
-        if not found:
-            raise FileNotFoundError(
-                f'{self.folder} has no whole best_*.pth, which {self.cfg.filename} would keep; '
-                'remove the folder and train again'
-            )
-        return max(found, key=lambda file: (scores[self._number(file)], self._number(file)))
+        return max(found, key=lambda file: (scores[self._number(file)], self._number(file)), default=None)
 
     @property
     def to_test_pattern(self) -> str:

@@ -117,6 +117,21 @@ def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path, monkeypa
     assert 'test.py' in test
 
 
+@pytest.mark.slow
+def test_several_processes_train_and_test_a_row(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = TABLES['cifar-lt'].only(['resnet32_fc_cifar10-lt-100'])
+    shrink_configs([config for row in table.rows for config in row.configs], REPO / 'configs', tmp_path / 'configs')
+    (config,) = (tmp_path / 'configs' / 'mmpretrain').iterdir()
+    config.write_text(config.read_text() + '\nauto_scale_lr.update(base_batch_size=4)\n')
+    work = Reproduction(table, tmp_path / 'work', REPO, tmp_path / 'configs', gpus=2)
+    assert work.carry_out() == [], capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert 'dist_train.sh' in printed and 'dist_test.sh' in printed
+    (experiment,) = work.experiments.values()
+    assert experiment.result(table.rows[0].tests[0])['metrics'] and experiment.sessions[0]['gpus'] == 2
+
+
 def test_a_command_that_fails_is_told_and_the_next_row_begins(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = ['resnet32_fc_cifar10-lt-100', 'resnet32_fc_cifar10-lt-50']
