@@ -24,7 +24,7 @@ from ebv_mm.conversion.configs import converted, plan, read_config
 from ebv_mm.conversion.trial import run_once
 from ebv_mm.output import markdown_table
 
-SECONDS = 300
+SECONDS = 900
 # Of the refusals, those of models that tell no fixed set of classes apart: no classifier could be converted.
 NO_CLASSES = (
     'no model', 'embeddings of texts', 'without labels', 'one output', 'no head', 'depth', 'no classifier of its own',

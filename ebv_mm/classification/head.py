@@ -9,7 +9,7 @@ from ..basis_argument import BasisLike
 from ..layers import EBVLinear
 from ..losses import basis_topk
 from ..many_classes.advice import warn_if_far
-from .streaming import StreamedLoss, smoothing_of
+from .streaming import StreamedLoss, is_sigmoid, smoothing_of
 
 # from so many classes on, the logits of a batch are what takes the memory
 MANY_CLASSES = 20_000
@@ -63,6 +63,11 @@ class EBVClsHead(LinearClsHead):
             raise ValueError(
                 f'streaming=True, but {self.loss_module} with cal_acc={self.cal_acc} needs all logits; use '
                 "CrossEntropyLoss or LabelSmoothLoss with reduction 'mean', and no cal_acc"
+            )
+        if is_sigmoid(self.loss_module):
+            raise ValueError(
+                f'{type(self.loss_module).__name__} is a loss of sigmoids, which need a prior, but EBVClsHead predicts '
+                "by a softmax; use dict(type='EBVHead', head='LinearClsHead', layer='fc', prior=0.01, ...)"
             )
         self.streaming = possible and num_classes >= MANY_CLASSES if streaming is None else streaming
         if self.streaming:

@@ -2,7 +2,7 @@
 
 from typing import Optional
 
-from mmpretrain.models.losses import CrossEntropyLoss, LabelSmoothLoss
+from mmpretrain.models.losses import AsymmetricLoss, CrossEntropyLoss, FocalLoss, LabelSmoothLoss
 from torch import Tensor, nn
 
 from ..layers import EBVLinear
@@ -19,6 +19,13 @@ def smoothing_of(loss: nn.Module) -> Optional[float]:
         smoothing = 0.0
     plain = type(loss) is CrossEntropyLoss and not loss.use_sigmoid and loss.reduction == 'mean'
     return smoothing if plain else None
+
+
+def is_sigmoid(loss: nn.Module) -> bool:
+    """Whether a host's loss is one of sigmoids."""
+    return isinstance(loss, (AsymmetricLoss, FocalLoss)) or bool(
+        getattr(getattr(loss, 'ce', loss), 'use_sigmoid', False)
+    )
 
 
 class StreamedLoss(nn.Module):

@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from ..head import EBV_LAYERS
 from .agreement import Agreement, agreement, fit_temperature
 from .classifiers import Classifier, ConversionError
-from .models import build, compare_on_images, compare_on_random_features, named_layers, noise, test_images
+from .models import (
+    build,
+    compare_on_images,
+    compare_on_random_features,
+    in_scope,
+    named_layers,
+    noise,
+    test_images,
+)
 from .other_names import mmpretrain_names
 from .weights import plain_weights, projection, put_projection
 
@@ -134,7 +142,8 @@ def convert_checkpoint(
     batches, kind = test_images(cfg, images), 'test images'
     if batches is None:
         batches, kind = noise(cfg, images), 'images of noise'
-    pairs = compare_on_images(fc, {layer.name: layer.ebv for layer in layers}, batches)
+    with in_scope(cfg):
+        pairs = compare_on_images(fc, {layer.name: layer.ebv for layer in layers}, batches)
     taus = {}
     for classifier in classifiers:
         own = [layer for layer in layers if layer.classifier is classifier]

@@ -1,5 +1,6 @@
 """Models of a config on the CPU: built without downloads, fed with the config's test images or with noise."""
 
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from importlib import import_module
 from typing import Dict, Iterator, List, Optional
@@ -7,7 +8,7 @@ from typing import Dict, Iterator, List, Optional
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import MODELS, DefaultScope
 from mmengine.runner import Runner
 from torch import Tensor, nn
 
@@ -20,15 +21,18 @@ MOST_FEATURES = 2048
 RANDOM_FEATURES = 2000
 
 
+def in_scope(cfg: Config) -> AbstractContextManager:
+    """Let the names in a config mean those of its host, as the runner does, but only for a while."""
+    return DefaultScope.overwrite_default_scope(cfg.get('default_scope') or 'mmengine')
+
+
 def build(cfg: Config) -> nn.Module:
     """The model of a config, with whatever weights its constructor gives it."""
-    scope = cfg.get('default_scope') or 'mmengine'
-    init_default_scope(scope)
     model = deepcopy(cfg.model)
     if cfg.get('data_preprocessor') is not None:
         model.setdefault('data_preprocessor', cfg.data_preprocessor)
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), in_scope(cfg):
             return revert_sync_batchnorm(MODELS.build(model)).eval()
     except Exception as error:
         line = ' '.join(str(error).split())[:300]
@@ -44,8 +48,9 @@ def test_images(cfg: Config, count: int) -> Optional[List[dict]]:
     if cfg.get('default_scope') == 'mmpretrain':
         loader.setdefault('collate_fn', dict(type='default_collate'))
     try:
-        batches = iter(Runner.build_dataloader(loader, seed=0))
-        return [next(batches) for _ in range(count)]
+        with in_scope(cfg):
+            batches = iter(Runner.build_dataloader(loader, seed=0))
+            return [next(batches) for _ in range(count)]
     except (OSError, StopIteration, AssertionError, RuntimeError):
         return None
 

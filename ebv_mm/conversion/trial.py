@@ -3,15 +3,15 @@
 from copy import deepcopy
 from importlib import import_module
 from itertools import product
-from typing import List
+from typing import Iterable, List, Tuple
 
 import torch
 from mmengine.config import Config
-from torch import nn
+from torch import Tensor, nn
 
 from ..head import EBV_LAYERS, find
 from .classifiers import Classifier, ConversionError
-from .models import build, named_layers
+from .models import build, in_scope, named_layers
 
 MOST_PARAMETERS = 500_000_000
 # Images of so many pixels on a side, the next where a model needs more.
@@ -23,7 +23,6 @@ TRACKERS = ('ByteTrack', 'DeepSORT', 'SORT', 'OCSORT', 'StrongSORT', 'QDTrack', 
 
 def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dict:
     """Build, look, and train for one step; returns what came of it."""
-    scope = cfg.get('default_scope')
     ebv_cfg = deepcopy(ebv_cfg)
     _without_downloads(ebv_cfg.model)
     model = build(ebv_cfg)
@@ -38,7 +37,7 @@ def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dic
     failure = None
     for size in _sizes(cfg):
         try:
-            loss = _step(model, scope, cfg, size)
+            loss = _step(model, cfg, size)
             failure = None
             break
         except Exception as error:  # too small for its strides, most of the time
@@ -85,14 +84,30 @@ def _sizes(cfg: Config) -> List[int]:
     return [fixed] if isinstance(fixed, int) and 'SSD' in str(backbone.get('type')) else list(SIZES)
 
 
-def _step(model: nn.Module, scope: str, cfg: Config, size: int) -> torch.Tensor:
+def first_losses(cfg: Config, size: int = 256) -> dict:
+    """The losses of a new model, each summed over its levels, on a batch of noise."""
+    cfg = deepcopy(cfg)
+    _without_downloads(cfg.model)
+    model = build(cfg)
+    torch.manual_seed(0)
+    model.init_weights()
+    return {name: float(sum(value) if isinstance(value, list) else value) for name, value in _losses(model, cfg, size)}
+
+
+def _losses(model: nn.Module, cfg: Config, size: int) -> Iterable[Tuple[str, Tensor]]:
     torch.manual_seed(0)
     model.train()
+    for part in model.modules():
+        if getattr(part, 'epoch', 0) is None:  # which a hook of mmdet tells
+            part.epoch = 0
+    batch = getattr(_Batches, cfg.get('default_scope'))(cfg, size)
+    with in_scope(cfg):
+        return model(**model.data_preprocessor(batch, True), mode='loss').items()
+
+
+def _step(model: nn.Module, cfg: Config, size: int) -> Tensor:
     model.zero_grad()
-    batch = getattr(_Batches, scope)(cfg, size)
-    data = model.data_preprocessor(batch, True)
-    losses = model(**data, mode='loss')
-    loss, _ = model.parse_losses(losses)
+    loss, _ = model.parse_losses(dict(_losses(model, cfg, size)))
     loss.backward()
     return loss.detach()
 
@@ -138,5 +153,5 @@ class _Batches:
         return dict(inputs=[_image(size) for _ in samples], data_samples=samples)
 
 
-def _image(size: int, channels: int = 3) -> torch.Tensor:
+def _image(size: int, channels: int = 3) -> Tensor:
     return torch.randint(0, 256, (channels, size, size), dtype=torch.uint8)

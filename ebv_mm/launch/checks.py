@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from ..basis import config_command, size_in_name
 from ..config_bases import basis_paths
-from ..layers import EBVConv2d, EBVLinear
+from ..head import EBV_LAYERS
 from .configs import ConfigError, count_nodes, nodes, type_name
 from .data_files import check_data, dataset_class, datasets_of
 
@@ -133,9 +133,9 @@ def _tuple(value: object) -> tuple:
 def check_classifiers(model_cfg: dict, model: torch.nn.Module) -> None:
     """Raise where a host has taken an EBV layer and then put its own in its place: that would train FC."""
     asked = count_nodes(model_cfg, lambda node: 'basis' in node)
-    built = sum(isinstance(module, (EBVLinear, EBVConv2d)) for module in model.modules())
+    built = sum(isinstance(module, EBV_LAYERS) for module in model.modules())
     if built < asked:
         raise ConfigError(
             f'the config names a basis {asked} times, but the model has {built} EBV layers: a head of its host has '
-            'replaced one by a layer of its own, as DoubleConvFCBBoxHead and DIIHead do; use another head'
+            'replaced one by a layer of its own, as DoubleConvFCBBoxHead and DIIHead do; build it by EBVHead'
         )

@@ -21,3 +21,9 @@ def test_a_head_begins_balanced_unless_told_otherwise(arguments, norm):
         head = MODELS.build(dict(type='EBVClsHead', num_classes=64, in_channels=50, basis=basis, **arguments))
     head.init_weights()
     assert head.fc.weight.norm().item() == pytest.approx(norm, rel=0.05)
+
+
+@pytest.mark.parametrize('loss', [dict(type='CrossEntropyLoss', use_sigmoid=True), dict(type='AsymmetricLoss')])
+def test_losses_of_sigmoids_need_a_prior(loss):
+    with DefaultScope.overwrite_default_scope('mmpretrain'), pytest.raises(ValueError, match='loss of sigmoids.*prior'):
+        MODELS.build(dict(type='EBVClsHead', num_classes=5, in_channels=8, basis=dict(num_classes=5, dim=5), loss=loss))
