@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from ebv_mm.basis import DenseBasis, closed_form_basis, closed_forms, load_basis, make_basis, make_command, save_basis
 from ebv_mm.basis import __main__ as tool_module
 from ebv_mm.basis.__main__ import main
+from ebv_mm.basis.jobs import description
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'make_basis.py'
 
@@ -114,6 +115,17 @@ def full_disk_but(folder):
         return save_file(tensors, path, metadata)
 
     return save
+
+
+@pytest.mark.parametrize('most, mark', [(1e9, ''), (100, '~')])
+def test_a_mean_over_too_many_pairs_is_an_estimate(most, mark, monkeypatch):
+    """So that what is told at the end takes no longer than the basis."""
+    monkeypatch.setattr('ebv_mm.basis.jobs.EXACT_WORK', most)
+    basis = make_basis(20, 10)
+    angles = torch.acos((basis.vectors @ basis.vectors.T).clamp(-1, 1)).rad2deg()
+    mean = (angles - 90).abs()[~torch.eye(20, dtype=torch.bool)].mean()
+    told = description(basis, None)['mean dev.']
+    assert told.startswith(mark) and float(told.lstrip('~')) == pytest.approx(float(mean), abs=1e-3)
 
 
 def test_a_device_is_not_replaced(capsys):
