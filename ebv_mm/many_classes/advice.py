@@ -56,20 +56,15 @@ class Advice:
                 f"model = dict(head=dict(type='EBVClsHead', basis=basis, tau={self.tau:g}))"
             )
         basis = f"basis = dict(num_classes={self.num_classes}, dim={self.dim}, method='kerdock', structured=True)"
-        neck = (
-            f"        dict(type='LinearNeck', in_channels={self.features}, out_channels={self.hidden}, gap_dim=0,\n"
-            "             norm_cfg=dict(type='BN1d'), act_cfg=dict(type='ReLU')),"
-        )
         return '\n'.join(
             [
                 basis,
-                'model = dict(',
-                '    neck=[',
-                "        dict(type='GlobalAveragePooling'),",
-                neck,
-                '    ],',
-                f"    head=dict(type='EBVClsHead', in_channels={self.hidden}, basis=basis, tau={self.tau_start:g},",
-                "              norm_cfg=dict(type='BN1d', affine=False), predict_topk=5))",
+                '# in place of GlobalAveragePooling, which it has inside',
+                f"neck = dict(_delete_=True, type='LinearNeck', in_channels={self.features}, gap_dim=2,",
+                f"            out_channels={self.hidden}, norm_cfg=dict(type='BN1d'), act_cfg=dict(type='ReLU'))",
+                f"head = dict(type='EBVClsHead', in_channels={self.hidden}, basis=basis, tau={self.tau_start:g},",
+                "            norm_cfg=dict(type='BN1d', affine=False), predict_topk=5)",
+                'model = dict(neck=neck, head=head)',
                 "val_evaluator = dict(type='StreamingAccuracy', topk=(1, 5))",
                 '# end: three quarters of your iterations',
                 f"custom_hooks = [dict(type='TauHook', start={self.tau_start:g}, stop={self.tau_stop:g}, end=...),",

@@ -8,9 +8,12 @@ from experiments import REPO
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from mmengine.runner import Runner
+from mmpretrain.structures import DataSample
+
+from ebv_mm import advise
 
 FOLDER = REPO / 'configs' / 'mmpretrain' / 'large_n'
-NAMES = sorted(path.stem for path in FOLDER.glob('*.py'))
+NAMES = sorted(path.stem for path in FOLDER.glob('*.py') if 'characters' not in path.stem)
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -44,3 +47,44 @@ def test_a_million_classes_train_and_are_tested(tmp_path):
     assert grown < 700  # MB; the matrix would be 16 GB
     (checkpoint,) = tmp_path.glob('epoch_1.pth')
     assert checkpoint.stat().st_size < 20e6
+
+
+CHARACTERS = sorted(path.stem for path in FOLDER.glob('*_ebv_characters_*.py'))
+
+
+@pytest.mark.parametrize('name', CHARACTERS)
+def test_configs_of_characters_take_the_advice(name):
+    config = Config.fromfile(FOLDER / f'{name}.py')
+    head = config.model.head
+    advice = advise(num_classes=head.num_classes)
+    assert head.basis == dict(num_classes=head.num_classes, dim=advice.dim, method='kerdock', structured=True)
+    assert head.tau == pytest.approx(advice.tau_start) and head.in_channels == advice.hidden
+    hooks = {hook.type: hook for hook in config.custom_hooks}
+    schedule = hooks['TauHook']
+    assert (schedule.start, schedule.stop) == pytest.approx((advice.tau_start, advice.tau_stop))
+    assert schedule.end == 0.75 * config.train_cfg.max_iters
+    if 'WaveHook' in hooks:
+        sampler = config.train_dataloader.sampler
+        assert sampler.waves == hooks['WaveHook'].waves and sampler.batch_size == config.train_dataloader.batch_size
+        assert sampler.waves[0][1] == advice.first_wave
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(config.model)
+    samples = [DataSample().set_gt_label(label) for label in (0, head.num_classes - 1)]
+    model.loss(torch.randn(2, 1, 32, 32), samples)['loss'].backward()
+    assert model.head.fc.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize('name', [name for name in CHARACTERS if not name.endswith('waves')])
+def test_characters_have_a_twin_that_differs_in_the_head(name):
+    ebv, fc = (Config.fromfile(FOLDER / f'{one}.py').to_dict() for one in (name, name.replace('_ebv_', '_fc_')))
+    for config in (ebv, fc):
+        config['model'].pop('head')
+        for key in ('basis', 'norm_cfg', 'custom_hooks', 'filename'):
+            config.pop(key, None)
+    assert ebv == fc
+    for loader in ('train_dataloader', 'val_dataloader'):
+        assert fc[loader]['dataset']['num_classes'] == fc['num_classes'] == fc['data_preprocessor']['num_classes']
+    assert all(
+        fc['train_dataloader']['dataset'].get(key) == fc['val_dataloader']['dataset'].get(key)
+        for key in ('min_train', 'skip')
+    )

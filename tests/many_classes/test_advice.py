@@ -21,7 +21,7 @@ def test_advice_can_be_made(num_classes):
     assert head.tau == (advice.tau if num_classes <= advice.dim else advice.tau_start)
     if num_classes > advice.dim:
         assert [hook.type for hook in config.custom_hooks] == ['TauHook', 'EBVMonitorHook']
-        assert config.model.neck[1].out_channels == head.in_channels == advice.hidden
+        assert config.model.neck.out_channels == head.in_channels == advice.hidden
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         if num_classes <= 25 * advice.dim:

@@ -14,6 +14,7 @@ model = dict(
         in_channels=64,
         basis=dict(num_classes=num_classes, dim=4096, method='kerdock', structured=True),
         balanced_init=False,
+        tau=0.0098,
         predict_topk=5,
     ),
 )
