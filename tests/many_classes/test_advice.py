@@ -9,7 +9,7 @@ from ebv_mm.basis.__main__ import main
 from ebv_mm.many_classes import tau_for, warn_if_far
 
 
-@pytest.mark.parametrize('num_classes', [2, 1000, 1024, 1025, 2000, 5000, 8000, 20_000, 40_000, 100_000, 1_000_000])
+@pytest.mark.parametrize('num_classes', [2, 1000, 1025, 5000, 40_000, 100_000])
 def test_advice_can_be_made(num_classes):
     advice = advise(num_classes=num_classes)
     config = Config.fromstring(advice.config.replace('end=...', 'end=100'), '.py')
