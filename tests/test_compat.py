@@ -1,6 +1,7 @@
 """Both stacks and every torch: configs of the hosts resolve, checkpoints load with torch's protection on."""
 
 import io
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,9 @@ from torch import nn
 
 from ebv_mm import compat
 
+pytestmark = pytest.mark.both_stacks
+
+CONFIGS = Path(__file__).resolve().parent.parent / 'configs'
 protected = pytest.mark.skipif(
     not hasattr(torch.serialization, 'safe_globals'), reason='this torch has no list of trusted types'
 )
@@ -30,6 +34,15 @@ protected = pytest.mark.skipif(
 def test_the_configs_of_every_host_resolve(config, tmp_path):
     (tmp_path / 'mine.py').write_text(f'_base_ = {config!r}')
     assert Config.fromfile(tmp_path / 'mine.py').model.type
+
+
+@pytest.mark.parametrize('host', ['mmpretrain', 'mmdet', 'mmseg'])
+def test_configs_can_be_read(host):
+    """Some of each host, on both stacks; tests/configs reads them all."""
+    files = sorted(file for file in (CONFIGS / host).rglob('*.py') if '_base_' not in file.parts)
+    assert files
+    for file in files[::8]:
+        assert 'model' in Config.fromfile(file)
 
 
 @pytest.mark.parametrize('module', ['mmpretrain', 'mmdet', 'mmseg'])

@@ -13,6 +13,8 @@ from torch import nn
 
 from ebv_mm import load_basis
 
+pytestmark = pytest.mark.both_stacks
+
 DIM = 9
 ALL = pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 

@@ -6,6 +6,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.both_stacks
+
 # and where to get them: OpenMMLab's own releases
 HOSTS = {'mmpretrain': 'mmpretrain', 'mmdet': 'mmdet', 'mmseg': 'mmsegmentation'}
 HEADS = {'EBVClsHead': 'mmpretrain', 'EBVBBoxHead': 'mmdet', 'EBVMaskHead': 'mmdet', 'EBVDecodeHead': 'mmseg'}

@@ -15,6 +15,8 @@ from packaging.utils import canonicalize_name
 
 from ebv_mm.compat import DISTRIBUTIONS
 
+pytestmark = pytest.mark.both_stacks
+
 ROOT = Path(__file__).resolve().parent.parent
 STACKS = ('classic', 'modern')
 # the stack of the environment that runs the tests, where `make setup` made it

@@ -3,6 +3,8 @@ from mmengine.registry import MODELS, DefaultScope
 
 import ebv_mm  # noqa: F401, registers the names
 
+pytestmark = pytest.mark.both_stacks
+
 KAIMING = dict(type='Kaiming', layer='Linear', mode='fan_in', distribution='normal')
 
 

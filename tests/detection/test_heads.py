@@ -10,6 +10,8 @@ from torch import nn
 import ebv_mm  # noqa: F401, registers the names
 from ebv_mm import EBVBBoxHead, EBVConv2d, EBVLinear, EBVMaskHead, fold
 
+pytestmark = pytest.mark.both_stacks
+
 
 @pytest.fixture(autouse=True)
 def _mmdet():

@@ -10,6 +10,8 @@ from mmseg.structures import SegDataSample
 
 from ebv_mm import EBVConv2d, EBVDecodeHead
 
+pytestmark = pytest.mark.both_stacks
+
 
 @pytest.fixture(autouse=True)
 def _mmseg():
