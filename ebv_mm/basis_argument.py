@@ -1,5 +1,6 @@
 """What a ``basis=`` argument becomes: N fixed vectors, or the wait for a checkpoint that brings them."""
 
+import inspect
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
@@ -28,8 +29,14 @@ class FixedBasis(NamedTuple):
     why_no_basis: Optional[str] = None
 
 
-def resolve(basis: BasisLike, num_classes: int) -> FixedBasis:
-    """The first ``num_classes`` vectors of a basis given as a path, as the arguments of a closed form, or as itself."""
+def resolve(basis: BasisLike, num_classes: int, reserve: int = 0) -> FixedBasis:
+    """The first vectors of a basis given as a path, as the arguments of a closed form, or as itself.
+
+    As many as there are classes, and those that are reserved for classes to come.
+    """
+    if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
+        raise ValueError(f'reserve = {reserve!r}, but it is a number of classes to come; give a whole number >= 0')
+    num_classes += reserve
     # whatever the default device is, which torch knows from 2.0 on
     with torch.device('cpu') if hasattr(torch.device, '__enter__') else nullcontext():
         fixed = _made_concrete(basis, num_classes)
@@ -46,6 +53,7 @@ def _made_concrete(basis: BasisLike, num_classes: int) -> FixedBasis:
         name = basis.source
     elif isinstance(basis, dict):
         name = f'basis {dict(basis)}'
+        _check_keys(basis, name)
         basis = closed_form_basis(**basis)
     elif isinstance(basis, (str, Path)):
         name = f'basis {str(basis)!r}'
@@ -58,11 +66,22 @@ def _made_concrete(basis: BasisLike, num_classes: int) -> FixedBasis:
             f'dict(num_classes={num_classes}, dim={num_classes})'
         )
     if basis.num_classes < num_classes:
+        background = ' (in a box head the background is one of them)' if basis.num_classes == num_classes - 1 else ''
+        dim = max(basis.dim, num_classes) if basis.dim >= basis.num_classes else basis.dim
         raise BasisError(
-            f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs; '
-            f'make one with: {make_command(num_classes, basis.dim)}'
+            f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs'
+            f'{background} and of its reserve; make one with: {make_command(num_classes, dim)}'
         )
     return FixedBasis(name, basis.dim, basis.first(num_classes))
+
+
+def _check_keys(arguments: dict, name: str) -> None:
+    """Raise where a dict is not what a closed form takes; most often a name is misspelt."""
+    known = list(inspect.signature(closed_form_basis).parameters)
+    wrong = [f'the unknown key {key!r}' for key in arguments if key not in known]
+    wrong += [f'no {key!r}' for key in ('num_classes', 'dim') if key not in arguments]
+    if wrong:
+        raise BasisError(f'{name} has {" and ".join(wrong)}; the keys of a basis are {", ".join(known)}')
 
 
 def _await_checkpoint(path: Union[str, Path], num_classes: int) -> FixedBasis:

@@ -36,9 +36,10 @@ class HoldsBasis:
 
     present: Optional[int] = None
 
-    def hold(self, fixed: FixedBasis, num_vectors: int, device: torch.device) -> None:
-        """Take the vectors; N of them, also while they are awaited."""
+    def hold(self, fixed: FixedBasis, num_vectors: int, reserve: int, device: torch.device) -> None:
+        """Take the vectors; N of them, also while they are awaited, of which the last are reserved."""
         self.num_vectors = num_vectors
+        self.reserve = reserve
         self.basis_name = fixed.name
         self.register_buffer('basis', None)
         self._take(fixed.basis, device)
@@ -55,21 +56,27 @@ class HoldsBasis:
 
     @property
     def products(self) -> Products:
-        """Inner products with the class vectors, blockwise, dense or structured; in training with those present."""
-        present = self.present if self.training else None
+        """Inner products with the class vectors that have an output, blockwise, dense or structured."""
         if self.structured is None:
-            return DenseProducts(self.basis if present is None else self.basis[:present])
-        return self.structured.products if present is None else self._first(present)
+            return DenseProducts(self.basis[: self.num_outputs])
+        return self.structured.products if self.num_outputs == self.num_vectors else self._first(self.num_outputs)
 
-    def _first(self, present: int) -> Products:
+    @property
+    def num_outputs(self) -> int:
+        """In training all vectors have one, or those present; then those of the classes, without the reserve."""
+        if not self.training:
+            return self.num_vectors - self.reserve
+        return self.num_vectors if self.present is None else self.present
+
+    def _first(self, count: int) -> Products:
         """Kept, because it holds what it needs on its device."""
-        if self._restricted is None or self._restricted.num_classes != present:
-            self._restricted = self.structured.products.first(present)
+        if self._restricted is None or self._restricted.num_classes != count:
+            self._restricted = self.structured.products.first(count)
         return self._restricted
 
     @property
     def vectors(self) -> Tensor:
-        """The class vectors (N, d); those of a structured basis are made now."""
+        """All vectors (N, d), the reserve included; those of a structured basis are made now."""
         return self.basis if self.structured is None else self.structured.vectors.to(self.weight.device)
 
     def check_basis(self) -> None:

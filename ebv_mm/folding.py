@@ -87,7 +87,8 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     if layer.prior is not None or layer.weight.shape[0] != layer.dim:
         raise TypeError(f'{layer} has a prior or anchors, which one plain layer cannot have; use it as it is')
     weight, bias = layer.folded_projection()
-    matrix = layer.vectors.double()
+    num_classes = layer.num_vectors - layer.reserve
+    matrix = layer.vectors[:num_classes].double()
     if keep_norm:
         matrix = torch.cat([matrix, torch.eye(layer.dim, dtype=torch.float64, device=matrix.device)])
     if isinstance(layer, nn.Linear):
@@ -103,5 +104,5 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
         out.bias.copy_(matrix @ bias)
     if keep_norm:
         channel_dim = -1 if isinstance(layer, nn.Linear) else -3
-        out = FoldedClassifier(out, layer.num_vectors, layer.tau, channel_dim)
+        out = FoldedClassifier(out, num_classes, layer.tau, channel_dim)
     return out.train(layer.training)

@@ -59,16 +59,17 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
     def _fix(
         self,
         fixed: FixedBasis,
-        num_classes: int,
+        num_vectors: int,
         tau: float,
         balanced_init: bool,
         norm_cfg: Optional[dict],
         prior: Optional[float],
+        reserve: int,
     ) -> None:
         check_prior(prior)
         self.hold_tau(tau)
         self.hold_norm(norm_cfg, self.dim)
-        self.hold(fixed, num_classes, self.weight.device)
+        self.hold(fixed, num_vectors, reserve, self.weight.device)
         self.balanced_init = balanced_init
         self.prior = prior
         self.init_weights()
@@ -131,7 +132,8 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
             self.init_weights()
 
     def extra_repr(self) -> str:
-        return f'{super().extra_repr()}, num_classes={self.num_vectors}, tau={self.tau}'
+        reserve = f', reserve={self.reserve}' if self.reserve else ''
+        return f'{super().extra_repr()}, num_classes={self.num_vectors - self.reserve}{reserve}, tau={self.tau}'
 
 
 @MODELS.register_module()
@@ -152,9 +154,11 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         norm_cfg: A batch norm of the embedding before it is normalised, such as ``dict(type='BN1d', affine=False)``;
             folded into the projection by :func:`~ebv_mm.fold`. For many classes; None, as in the paper: no norm.
         prior: Probability that a class has before anything is seen, for scores that are sigmoids; None for a softmax.
+        reserve: Number K of vectors for classes that come later. In training they are outputs too, behind the N, that
+            no target names: what is learned keeps away from them. The basis needs N + K vectors. docs/production.md.
 
     Shape:
-        - Input: (\*, C). Output: (\*, N), float32 at least.
+        - Input: (\*, C). Output: (\*, N), in training (\*, N + K), float32 at least.
 
     Example:
         >>> layer = EBVLinear(256, 81, basis=dict(num_classes=81, dim=81))
@@ -176,11 +180,12 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         balanced_init: bool = False,
         norm_cfg: Optional[dict] = None,
         prior: Optional[float] = None,
+        reserve: int = 0,
         **factory_kwargs,
     ) -> None:
-        fixed = resolve(basis, out_features)
+        fixed = resolve(basis, out_features, reserve)
         super().__init__(in_features, fixed.dim, bias, **factory_kwargs)
-        self._fix(fixed, out_features, tau, balanced_init, norm_cfg, prior)
+        self._fix(fixed, out_features + reserve, tau, balanced_init, norm_cfg, prior, reserve)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return functional.linear(x, weight, bias)
@@ -202,11 +207,11 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         in_channels: Number C of input channels.
         out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
         kernel_size: Size of the projection's kernel.
-        basis, tau, balanced_init, norm_cfg, prior: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
+        basis, tau, balanced_init, norm_cfg, prior, reserve: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
         args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
 
     Shape:
-        - Input: (B, C, H, W). Output: (B, N, H', W'), float32 at least.
+        - Input: (B, C, H, W). Output: (B, N, H', W'), in training (B, N + K, H', W'), float32 at least.
 
     Example:
         >>> layer = EBVConv2d(256, 80, 1, basis=dict(num_classes=81, dim=81))
@@ -228,11 +233,12 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
         balanced_init: bool = False,
         norm_cfg: Optional[dict] = None,
         prior: Optional[float] = None,
+        reserve: int = 0,
         **kwargs,
     ) -> None:
-        fixed = resolve(basis, out_channels)
+        fixed = resolve(basis, out_channels, reserve)
         super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg, prior)
+        self._fix(fixed, out_channels + reserve, tau, balanced_init, norm_cfg, prior, reserve)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)

@@ -41,7 +41,7 @@ class EBVConv1d(_BasisClassifier, nn.Conv1d):
     ) -> None:
         fixed = resolve(basis, out_channels)
         super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg, prior)
+        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg, prior, reserve=0)
 
     def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         return self._conv_forward(x, weight, bias)

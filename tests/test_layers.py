@@ -123,7 +123,7 @@ def test_a_dict_makes_a_closed_form_the_same_every_time():
         (None, TypeError, 'takes the path of a basis file or a dict'),
         (torch.eye(5), TypeError, 'takes the path of a basis file or a dict'),
         (dict(num_classes=4, dim=9), BasisError, 'has 4 vectors, but the layer needs 5'),
-        (dict(num_classes=5), TypeError, 'dim'),
+        (dict(num_classes=5), BasisError, "no 'dim'"),
         (dict(num_classes=0, dim=3), ValueError, 'num_classes = 0'),
         (dict(num_classes=5, dim=True), ValueError, 'dim = True'),
         ('5x1.safetensors', BasisError, 'one dimension'),

@@ -9,6 +9,7 @@ from ..basis_argument import BasisLike
 from ..layers import EBVLinear
 from ..losses import basis_topk
 from ..many_classes.advice import warn_if_far
+from .best_classes import BestClasses
 from .streaming import StreamedLoss, is_sigmoid, smoothing_of
 
 # from so many classes on, the logits of a batch are what takes the memory
@@ -22,7 +23,7 @@ class EBVClsHead(LinearClsHead):
     Args:
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
-        basis, tau, norm_cfg: As in :class:`~ebv_mm.layers.EBVLinear`.
+        basis, tau, norm_cfg, reserve: As in :class:`~ebv_mm.layers.EBVLinear`.
         balanced_init: Begin with a projection of norm 1 / tau, whose steps turn it as far as those of FC. None: unless
             ``init_cfg`` asks for another beginning. docs/results.md has why.
         streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
@@ -46,6 +47,7 @@ class EBVClsHead(LinearClsHead):
         norm_cfg: Optional[dict] = None,
         streaming: Optional[bool] = None,
         predict_topk: Optional[int] = None,
+        reserve: int = 0,
         init_cfg: Optional[dict] = None,
         **kwargs,
     ) -> None:
@@ -55,7 +57,8 @@ class EBVClsHead(LinearClsHead):
         super().__init__(min(num_classes, 1), in_channels, init_cfg=init_cfg, **kwargs)
         self.num_classes = num_classes
         balanced = init_cfg is None if balanced_init is None else balanced_init
-        self.fc = EBVLinear(in_channels, num_classes, basis=basis, tau=tau, balanced_init=balanced, norm_cfg=norm_cfg)
+        layer = dict(basis=basis, tau=tau, balanced_init=balanced, norm_cfg=norm_cfg, reserve=reserve)
+        self.fc = EBVLinear(in_channels, num_classes, **layer)
         warn_if_far(num_classes, self.fc.dim, tau)
         self.predict_topk = predict_topk
         possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
@@ -87,9 +90,5 @@ class EBVClsHead(LinearClsHead):
             best = basis_topk(self.fc.project(features), self.predict_topk, self.fc.products, self.fc.tau)
         else:  # folded
             best = self.fc(features).softmax(1).topk(self.predict_topk, 1)
-        samples = [sample or DataSample() for sample in data_samples or [None] * len(features)]
-        for sample, scores, classes in zip(samples, *best):
-            sample.set_pred_label(classes[:1])
-            sample.set_field(scores, 'top_scores')
-            sample.set_field(classes, 'top_classes')
-        return samples
+        samples = data_samples or [None] * len(features)
+        return [BestClasses.of(*each, self.num_classes) for each in zip(samples, *best)]

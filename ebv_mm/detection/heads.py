@@ -17,6 +17,11 @@ class EBVBBoxHead(Shared2FCBBoxHead):
     """
 
     def __init__(self, *args, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, **kwargs) -> None:
+        if 'reserve' in kwargs:
+            raise TypeError(
+                'EBVBBoxHead takes no reserve: its last vector is the background, whose number a class behind it would '
+                'take; leave it out, and train anew when classes come'
+            )
         layer = dict(type='EBVLinear', basis=basis, tau=tau, balanced_init=balanced_init)
         super().__init__(*args, cls_predictor_cfg=layer, **kwargs)
 

@@ -20,6 +20,8 @@ PLAIN_TYPES = {
     'EBVConv2d': 'Conv',
 }
 OURS = ('basis', 'tau', 'balanced_init', 'reserve', 'streaming', 'predict_topk')
+# where norm_cfg is of the embedding; elsewhere it is the host's
+NORMED = ('EBVClsHead', 'EBVLinear', 'EBVConv2d')
 MOST_FEATURES = 4096
 PIXELS_PER_IMAGE = 500
 
@@ -39,7 +41,8 @@ def _plain(node: object) -> object:
     name = str(node.get('type', '')).rpartition('.')[2]
     if 'basis' not in node or not name.startswith('EBV'):
         return {key: _plain(child) for key, child in node.items()}
-    kept = {key: _plain(child) for key, child in node.items() if key not in OURS}
+    ours = (*OURS, 'norm_cfg') if name in NORMED else OURS
+    kept = {key: _plain(child) for key, child in node.items() if key not in ours}
     if name == 'EBVDecodeHead':
         kept['type'] = kept.pop('head')
     elif name in PLAIN_TYPES:
@@ -68,11 +71,9 @@ def linear_twin(model: nn.Module, cfg: Config, batches: Iterable[dict]) -> Tuple
         x = torch.cat(features[name])
         with torch.no_grad():
             scale = scales[name] = fitted_scale(plain(x), layer(x), sigmoid=name.endswith('conv_logits'))
-            state[f'{name}.weight'] = plain.weight * scale
-            if layer.bias is not None:
-                state[f'{name}.bias'] = plain.bias * scale
-        for key in ('basis', 'basis_recipe'):
-            state.pop(f'{name}.{key}', None)
+        # the basis, its recipe, a norm, a tau: all that is the EBV layer's own goes
+        state = {key: value for key, value in state.items() if not key.startswith(f'{name}.')}
+        state.update({f'{name}.{key}': value.detach() * scale for key, value in plain.named_parameters()})
     twin.load_state_dict(state)
     return twin.eval(), twin_cfg, scales
 

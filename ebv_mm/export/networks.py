@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..folding import fold
+from ..head import EBV_LAYERS
 from .pooling import with_fixed_pools
 
 Run = Callable[..., Tuple[Tensor, ...]]
@@ -44,7 +45,7 @@ def networks_of(model: nn.Module, images: Tensor) -> List[Network]:
         model: Built by its host.
         images: (1, 3, H, W), as the host's data preprocessor gives them: of the size that the files will take.
     """
-    model = with_fixed_pools(fold(model, keep_norm=True).eval(), images)
+    model = with_fixed_pools(_folded(model).eval(), images)
     if hasattr(model, 'roi_head'):
         return _two_stage_networks(model, images)
     for attribute, network in (('decode_head', _segmentor), ('bbox_head', _one_stage), ('head', _classifier)):
@@ -62,6 +63,13 @@ def plugged(model: nn.Module, networks: Sequence[Network], runs: Dict[str, Run])
     for network in networks:
         network.plug(model, runs[network.name])
     return model
+
+
+def _folded(model: nn.Module) -> nn.Module:
+    """A copy without EBV layers; with them where one has a prior or anchors, which exporters know as well."""
+    layers = [module for module in model.modules() if isinstance(module, EBV_LAYERS)]
+    plain = all(layer.prior is None and layer.weight.shape[0] == layer.dim for layer in layers)
+    return fold(model, keep_norm=True) if plain else deepcopy(model)
 
 
 class _Whole(nn.Module):

@@ -30,6 +30,7 @@ def check_run(cfg: Config, config_file: str, kind: str) -> None:
         raise ConfigError(f'config {config_file!r} has no {", ".join(absent)}, but to {kind} it needs that; add it')
     check_work_dir(cfg.work_dir)
     check_heads(cfg.model)
+    check_reserve(cfg)
     if kind == 'train':
         check_bases(cfg, config_file)
     loaders = ['test_dataloader'] if kind == 'test' else ['train_dataloader', 'val_dataloader']
@@ -65,6 +66,33 @@ def check_heads(model: dict) -> None:
                 f'the box head model.{path} has {classes} classes and the background, {classes + 1} in all, but its '
                 f'basis has {vectors} vectors; take one of {classes + 1} x {dim}, as in basis=dict('
                 f'num_classes={classes + 1}, dim={dim})'
+            )
+
+
+def check_reserve(cfg: Config) -> None:
+    """Raise where a reserve of classes cannot be, or where something beside the head must count it in."""
+    for path, node in nodes(cfg.model):
+        if (node.get('cls_predictor_cfg') or {}).get('reserve'):
+            raise ConfigError(
+                f'the box head model.{path} takes no reserve: its last vector is the background, whose number a class '
+                'behind it would take; leave it out, and train anew when classes come'
+            )
+        if not node.get('reserve') or 'num_classes' not in node:
+            continue
+        total = node['num_classes'] + node['reserve']
+        counted = f'{node["num_classes"]} classes and {node["reserve"]} reserved are {total} outputs in training'
+        for where, child in nodes(node):
+            weights = child.get('class_weight')
+            if isinstance(weights, (list, tuple)) and len(weights) != total:
+                raise ConfigError(
+                    f'model.{path}: {counted}, but {where}.class_weight has {len(weights)} entries; give one for each'
+                )
+        mixed = (cfg.model.get('train_cfg') or {}).get('augments')
+        preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+        if mixed and preprocessor.get('num_classes') != total:
+            raise ConfigError(
+                f'model.{path}: {counted}, but mixed labels have {preprocessor.get("num_classes")}; set '
+                f'data_preprocessor.num_classes={total}'
             )
 
 

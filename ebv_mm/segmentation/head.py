@@ -8,7 +8,7 @@ from ..head import put_layers
 
 @MODELS.register_module()
 def EBVDecodeHead(  # noqa: N802
-    head: str, *, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, **kwargs
+    head: str, *, basis: BasisLike, tau: float = 0.07, balanced_init: bool = False, reserve: int = 0, **kwargs
 ) -> BaseDecodeHead:
     """Any mmseg decode head, with fixed class vectors: its ``conv_seg`` becomes an :class:`~ebv_mm.layers.EBVConv2d`.
 
@@ -18,7 +18,7 @@ def EBVDecodeHead(  # noqa: N802
 
     Args:
         head: The type of the decode head, such as ``'UPerHead'``.
-        basis, tau, balanced_init: As in :class:`~ebv_mm.layers.EBVConv2d`.
+        basis, tau, balanced_init, reserve: As in :class:`~ebv_mm.layers.EBVConv2d`.
         kwargs: The arguments of that head.
     """
     decode_head = MODELS.build(dict(type=head, **kwargs))
@@ -31,5 +31,5 @@ def EBVDecodeHead(  # noqa: N802
             f'EBVDecodeHead cannot use head={head!r}, because {why}; name a head that classifies pixels by its '
             "conv_seg, such as 'UPerHead' or 'FCNHead'"
         )
-    put_layers(decode_head, 'conv_seg', dict(basis=basis, tau=tau, balanced_init=balanced_init))
+    put_layers(decode_head, 'conv_seg', dict(basis=basis, tau=tau, balanced_init=balanced_init, reserve=reserve))
     return decode_head

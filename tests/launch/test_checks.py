@@ -6,7 +6,14 @@ from torch import nn
 
 from ebv_mm import EBVConv2d, EBVLinear
 from ebv_mm.launch import ConfigError, check_run
-from ebv_mm.launch.checks import check_bases, check_classes, check_classifiers, check_heads, check_metrics
+from ebv_mm.launch.checks import (
+    check_bases,
+    check_classes,
+    check_classifiers,
+    check_heads,
+    check_metrics,
+    check_reserve,
+)
 from ebv_mm.launch.data_files import check_data
 
 
@@ -122,3 +129,21 @@ def test_a_metric_that_wants_all_scores_of_a_head_that_gives_few():
         check('Accuracy', (1, 5))
     check('Accuracy', 1)
     check('StreamingAccuracy', (1, 5))
+
+
+def test_a_reserve_is_counted_wherever_classes_are():
+    head = dict(type='EBVDecodeHead', num_classes=4, reserve=2, loss_decode=dict(class_weight=[1.0] * 6))
+    check_reserve(Config(dict(model=dict(decode_head=head))))
+    head['loss_decode'] = dict(class_weight=[1.0] * 4)
+    with pytest.raises(ConfigError, match='4 classes and 2 reserved are 6 outputs.* loss_decode.class_weight has 4'):
+        check_reserve(Config(dict(model=dict(decode_head=head))))
+    model = dict(head=dict(type='EBVClsHead', num_classes=4, reserve=2), train_cfg=dict(augments=dict(type='Mixup')))
+    with pytest.raises(ConfigError, match='mixed labels have 4; set data_preprocessor.num_classes=6'):
+        check_reserve(Config(dict(model=model, data_preprocessor=dict(num_classes=4))))
+    check_reserve(Config(dict(model=model, data_preprocessor=dict(num_classes=6))))
+
+
+def test_a_box_head_has_no_reserve():
+    head = dict(type='ConvFCBBoxHead', cls_predictor_cfg=dict(type='EBVLinear', reserve=2))
+    with pytest.raises(ConfigError, match='takes no reserve: its last vector is the background'):
+        check_reserve(Config(dict(model=dict(roi_head=dict(bbox_head=head)))))

@@ -1,0 +1,57 @@
+"""predict_topk in the hands of mmpretrain's own tools: the inferencer, and metrics."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain import ImageClassificationInferencer, get_model
+from mmpretrain.structures import DataSample
+
+from ebv_mm.classification import EBVClsHead
+
+CLASSES = list('abcdefg')
+
+
+def head(**settings) -> EBVClsHead:
+    torch.manual_seed(0)
+    return EBVClsHead(7, 12, basis=dict(num_classes=7, dim=8), **settings).eval()
+
+
+def test_the_scores_are_those_of_all_classes_but_for_the_rest():
+    features = (torch.randn(3, 12),)
+    samples = [DataSample().set_gt_label(label) for label in (1, 2, 3)]
+    few, all_scores = head(predict_topk=2).predict(features, samples), head().predict(features)
+    for label, best, full in zip((1, 2, 3), few, all_scores):
+        values, places = full.pred_score.topk(2)
+        wanted = torch.zeros(7).scatter(0, places, values)
+        torch.testing.assert_close(best.pred_score, wanted)
+        assert best.pred_label == full.pred_label and best.gt_label == label
+        assert 'pred_score' not in best.to_dict()  # metrics keep what is in there until the end
+
+
+@pytest.mark.parametrize('topk', [None, 2])
+def test_the_inferencer_of_mmpretrain(topk):
+    head = dict(type='EBVClsHead', num_classes=7, in_channels=120, basis=dict(num_classes=7, dim=8), predict_topk=topk)
+    pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            custom_imports=dict(imports=['ebv_mm'], allow_failed_imports=False),
+            model=dict(
+                type='ImageClassifier',
+                backbone=dict(type='LeNet5'),
+                neck=dict(type='GlobalAveragePooling'),
+                head=head,
+                data_preprocessor=dict(mean=[127.5], std=[64.0]),
+            ),
+            test_dataloader=dict(dataset=dict(type='CustomDataset', pipeline=pipeline)),
+        )
+    )
+    model = get_model(cfg, pretrained=False, device='cpu')
+    model.backbone.features[0] = torch.nn.Conv2d(3, 6, 5)
+    inferencer = ImageClassificationInferencer(model, classes=CLASSES)
+    image = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    (result,) = inferencer(image)
+    assert result['pred_class'] == CLASSES[result['pred_label']]
+    assert result['pred_scores'][result['pred_label']] == pytest.approx(result['pred_score'])
+    assert (result['pred_scores'] > 0).sum() == (topk or 7)
