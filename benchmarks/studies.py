@@ -176,11 +176,6 @@ STUDIES = {
         TOP1,
         {arm: cifar('lt100-8e', arm, SEEDS, options=SHORT) for arm in ARMS},
     ),
-    'lt100-r8': Study(
-        'CIFAR-10-LT, imbalance 100, 8 epochs of a ResNet-8',
-        TOP1,
-        {arm: cifar('lt100-r8', arm, SEEDS, options={**SHORT, 'model.backbone.depth': 8}) for arm in ARMS},
-    ),
     'lt100': Study(
         'CIFAR-10-LT, imbalance 100, 30 epochs',
         TOP1,
