@@ -1,0 +1,138 @@
+"""The trainings of benchmarks/many_classes.py, by study."""
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Dict, Optional, Tuple
+
+SEEDS = (0, 1)
+# characters with fewer training images than this are taken only where there are not enough others
+MANY_IMAGES, SOME_IMAGES = 8, 1
+PLENTY = 30_000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training. ``waves`` are (first step, classes present from there on); ``skip`` leaves out characters."""
+
+    classifier: str
+    num_classes: int
+    steps: int
+    dim: int = 0
+    tau: float = 0.0
+    tau_end: Optional[float] = None
+    hidden: int = 0
+    norm: bool = False
+    waves: Tuple[Tuple[int, int], ...] = ()
+    rate: float = 0.003
+    batch: int = 256
+    pretrained: bool = False
+    skip: int = 0
+    seed: int = 0
+
+    @property
+    def min_train(self) -> int:
+        return MANY_IMAGES if self.num_classes + self.skip <= PLENTY else SOME_IMAGES
+
+    @property
+    def name(self) -> str:
+        """What differs from the defaults, as a file name."""
+        parts = [f'n{self.num_classes}', self.classifier]
+        if self.dim:
+            parts.append(f'd{self.dim}')
+        if self.tau:
+            parts.append(f'tau{self.tau:g}' + (f'-{self.tau_end:g}' if self.tau_end else ''))
+        parts += [f'hidden{self.hidden}'] * bool(self.hidden) + ['norm'] * self.norm
+        parts += ['waves' + '-'.join(str(present) for _, present in self.waves)] * bool(self.waves)
+        parts += [f'rate{self.rate:g}'] * (self.rate != 0.003) + [f'batch{self.batch}'] * (self.batch != 256)
+        parts += ['pretrained'] * self.pretrained + [f'skip{self.skip}'] * bool(self.skip)
+        return '_'.join([*parts, f'{self.steps}steps', f'seed{self.seed}'])
+
+    def tau_at(self, step: int) -> float:
+        """Falling geometrically over three quarters of the steps, where there is an end."""
+        if self.tau_end is None:
+            return self.tau
+        return self.tau * (self.tau_end / self.tau) ** min(1, step / (0.75 * self.steps))
+
+    def present_at(self, step: int) -> int:
+        return max((present for begin, present in self.waves if begin <= step), default=self.num_classes)
+
+    def source(self) -> 'Trial':
+        """The training of the backbone that a pretrained trial begins with: FC on 3,000 other characters."""
+        return Trial('fc', 3000, 600, hidden=4096, skip=self.num_classes)
+
+    def as_dict(self) -> dict:
+        """Without what is at its default."""
+        return {field.name: asdict(self)[field.name] for field in fields(self)
+                if getattr(self, field.name) != field.default}  # fmt: skip
+
+
+def spread(dim: int, value: float = 1.6) -> float:
+    """The tau at which the first logits, of standard deviation 1 / (tau sqrt(d)), spread by ``value``."""
+    return float(f'{1 / (value * dim**0.5):.2g}')
+
+
+def plain(num_classes: int, steps: int, dim: int, **kwargs) -> Trial:
+    return Trial('ebv', num_classes, steps, dim, spread(dim), **kwargs)
+
+
+def helped(num_classes: int, steps: int, dim: int, hidden: int = 4096, **kwargs) -> Trial:
+    """Hidden layer, norm of the embedding, and a tau that falls from twice to half."""
+    tau = spread(dim)
+    return Trial('ebv', num_classes, steps, dim, 2 * tau, tau / 2, hidden=hidden, norm=True, **kwargs)
+
+
+def with_seeds(*trials: Trial) -> Tuple[Trial, ...]:
+    return tuple(replace(trial, seed=seed) for seed in SEEDS for trial in trials)
+
+
+STEPS = {1000: 240, 5000: 400, 20000: 600}
+
+STUDIES: Dict[str, Tuple[Trial, ...]] = {
+    # steps to an accuracy over N / d, against FC with the same backbone and with the same hidden layer
+    'size': with_seeds(
+        Trial('fc', 1000, STEPS[1000]),
+        *(plain(1000, STEPS[1000], dim) for dim in (1024, 256, 64)),
+    ),
+    'recipe': with_seeds(
+        Trial('fc', 1000, STEPS[1000], hidden=4096),
+        *(helped(1000, STEPS[1000], dim) for dim in (1024, 256, 64)),
+    ),
+    # one part of the recipe at a time, where N / d = 4
+    'parts': (
+        plain(1000, STEPS[1000], 256, hidden=4096),
+        plain(1000, STEPS[1000], 256, norm=True),
+        Trial('ebv', 1000, STEPS[1000], 256, 2 * spread(256), spread(256) / 2),
+        plain(1000, STEPS[1000], 256, waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
+        Trial('fc', 1000, STEPS[1000], waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
+        Trial('cosine', 1000, STEPS[1000], 256, spread(256)),
+    ),
+    'tau': tuple(
+        Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)
+    ),
+    'batch': tuple(
+        trial for batch in (64, 1024)
+        for trial in (plain(1000, STEPS[1000], 256, batch=batch), Trial('fc', 1000, STEPS[1000], batch=batch))
+    ),
+    'size-5000': with_seeds(
+        Trial('fc', 5000, STEPS[5000]),
+        *(plain(5000, STEPS[5000], dim) for dim in (4096, 1024)),
+    ),
+    'recipe-5000': with_seeds(
+        Trial('fc', 5000, STEPS[5000], hidden=4096),
+        *(helped(5000, STEPS[5000], dim) for dim in (1024, 4096)),
+    ),
+    'waves-5000': tuple(
+        replace(trial, waves=((0, 1024), (100, 2048), (150, 3072), (200, 5000)))
+        for trial in (Trial('fc', 5000, STEPS[5000], hidden=4096), plain(5000, STEPS[5000], 1024),
+                      helped(5000, STEPS[5000], 1024))
+    ),
+    'pretrained-5000': tuple(
+        replace(trial, pretrained=True)
+        for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024))
+    ),
+    'size-20000': (
+        Trial('fc', 20000, STEPS[20000], hidden=4096, rate=0.001),
+        Trial('fc', 20000, STEPS[20000], hidden=4096),
+        helped(20000, STEPS[20000], 4096),
+        helped(20000, STEPS[20000], 16384),
+    ),
+}  # fmt: skip
