@@ -3,8 +3,8 @@ import os
 # On some CPUs torch's bfloat16 kernels die with an illegal instruction unless this is set before torch is imported.
 os.environ.setdefault('ONEDNN_MAX_CPU_ISA', 'AVX512_CORE')
 # What is printed is compared, and some shells ask for colours everywhere.
-for name in ('FORCE_COLOR', 'TTY_COMPATIBLE'):
-    os.environ.pop(name, None)
+os.environ.pop('FORCE_COLOR', None)
+os.environ.pop('TTY_COMPATIBLE', None)
 
 from pathlib import Path
 
