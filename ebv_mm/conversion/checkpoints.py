@@ -20,6 +20,7 @@ from .models import (
     test_images,
 )
 from .other_names import mmpretrain_names
+from .results import same_results
 from .weights import plain_weights, projection, put_projection
 
 EMA_PREFIX = 'module.'
@@ -69,6 +70,8 @@ def read_checkpoint(path: str) -> dict:
 def load_weights(model: nn.Module, state: Dict[str, Tensor], path: str) -> None:
     """Load all weights of a model, by the host's own rules, or say which are missing or have another shape."""
     state = {name[len(EMA_PREFIX) :] if name.startswith(EMA_PREFIX) else name: part for name, part in state.items()}
+    if any(name.endswith(('.basis', '.basis_recipe')) for name in state.keys() - model.state_dict().keys()):
+        raise ConversionError(f'checkpoint {path!r} is of an EBV model already; give one of the host')
     for name, part in model.named_parameters():
         theirs, ours = tuple(getattr(state.get(name), 'shape', ())), tuple(part.shape)
         if theirs and theirs[0] != ours[0] and theirs[1:] == ours[1:]:
@@ -120,6 +123,7 @@ class Converted:
     random: Dict[str, Agreement]
     seen: Dict[str, Agreement]
     images: str
+    results: str
 
 
 def convert_checkpoint(
@@ -161,12 +165,13 @@ def convert_checkpoint(
         )
         for layer in layers
     }
+    results = same_results(fc, ebv, cfg, batches)
     out = dict(meta=dict(checkpoint.get('meta') or {}), state_dict=cpu_state(ebv))
     if 'cfg' in out['meta']:
         out['meta']['cfg'] = ebv_cfg.pretty_text
     if 'ema_state_dict' in checkpoint:
         out['ema_state_dict'] = _convert_ema(checkpoint['ema_state_dict'], fc, ebv, layers)
-    return Converted(out, layers, taus, random, compared, f'{len(batches)} {kind}')
+    return Converted(out, layers, taus, random, compared, f'{len(batches)} {kind}', results)
 
 
 def _convert_ema(state: dict, fc: nn.Module, ebv: nn.Module, layers: List[Layer]) -> dict:

@@ -120,6 +120,7 @@ def _notes(conversion: Conversion, weights: Optional[Converted]) -> List[str]:
     if weights is None:
         return notes
     notes.append(f'same class and change of scores: on the features of {weights.images}')
+    notes.append(weights.results)
     if 'noise' in weights.images:
         notes.append("the config's test images are not here: fit tau where they are, or give --tau")
     if any(layer.ebv.dim < layer.ebv.num_vectors for layer in weights.layers):

@@ -7,6 +7,7 @@ from typing import Iterable, List, Tuple
 
 import torch
 from mmengine.config import Config
+from mmengine.logging import MessageHub
 from torch import Tensor, nn
 
 from ..head import EBV_LAYERS, find
@@ -100,6 +101,7 @@ def _losses(model: nn.Module, cfg: Config, size: int) -> Iterable[Tuple[str, Ten
     for part in model.modules():
         if getattr(part, 'epoch', 0) is None:  # which a hook of mmdet tells
             part.epoch = 0
+    MessageHub.get_current_instance().update_info('iter', 0)  # for images whose size changes over time
     batch = getattr(_Batches, cfg.get('default_scope'))(cfg, size)
     with in_scope(cfg):
         return model(**model.data_preprocessor(batch, True), mode='loss').items()

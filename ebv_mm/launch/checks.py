@@ -1,5 +1,6 @@
 """What is looked at before a run, so that what is missing is told at once and once."""
 
+import warnings
 from pathlib import Path
 from typing import Optional, Sequence, Tuple
 
@@ -156,6 +157,23 @@ def check_metrics(cfg: Config, loaders: Sequence[str]) -> None:
 
 def _tuple(value: object) -> tuple:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def watch_for_lost_bases(model: torch.nn.Module) -> None:
+    """Warn when a checkpoint brings a basis to a layer that holds none, and takes its projection for FC's weights."""
+
+    def look(state_dict: dict, prefix: str, *_) -> None:
+        holders = {f'{name}.basis' for name, part in model.named_modules() if isinstance(part, EBV_LAYERS)}
+        brought = (key.replace('.basis_recipe', '.basis') for key in state_dict if '.basis' in key)
+        lost = sorted({key for key in brought if key.endswith('.basis') and key not in holders})
+        if lost and not prefix:
+            warnings.warn(
+                f'the checkpoint is of an EBV model ({lost[0]}), but the config has an FC classifier there, which '
+                'would read the projection as its weights; use the EBV config, or tools/export.py --to fc',
+                stacklevel=2,
+            )
+
+    model._register_load_state_dict_pre_hook(look)
 
 
 def check_classifiers(model_cfg: dict, model: torch.nn.Module) -> None:

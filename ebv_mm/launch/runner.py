@@ -8,7 +8,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from ..output import whole_file
-from .checks import check_classifiers
+from .checks import check_classifiers, watch_for_lost_bases
 from .configs import ConfigError, count_nodes
 
 WHOLE_FILES = 'ebv_mm.whole_files'
@@ -21,6 +21,7 @@ def build_runner(cfg: Config) -> Runner:
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     if isinstance(runner.model, torch.nn.Module):  # FlexibleRunner builds it later
         check_classifiers(cfg.model, runner.model)
+        watch_for_lost_bases(runner.model)
     for hook in runner.hooks:
         if isinstance(hook, CheckpointHook):
             _write_whole(hook, runner.work_dir)

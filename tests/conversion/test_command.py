@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 
 from ebv_mm.conversion.__main__ import main
+from ebv_mm.conversion.configs import read_config
 from ebv_mm.conversion.models import build, noise
 
 
@@ -20,6 +21,7 @@ def test_config_and_checkpoint(fc_config, fc_model, fc_checkpoint, tmp_path, cap
     main([str(fc_config), str(fc_checkpoint), '--out', str(out), '--check'])
     said = capsys.readouterr().out
     assert 'head.fc' in said and '100.00 %' in said and 'images of noise' in said
+    assert 'final results that stay: 100.00 % of 8 classes of images' in said
     cfg = Config.fromfile(str(out / 'resnet18_ebv.py'))
     assert cfg.model.head.type == 'EBVClsHead' and cfg.model.backbone.depth == 18
     checkpoint = torch.load(out / 'resnet18_ebv.pth')
@@ -37,6 +39,33 @@ def test_config_and_checkpoint(fc_config, fc_model, fc_checkpoint, tmp_path, cap
     a, b = (checkpoint[key] for key in ('state_dict', 'ema_state_dict'))
     torch.testing.assert_close(b['module.head.fc.weight'], 2 * a['head.fc.weight'])
     assert torch.equal(b['module.head.fc.basis'], a['head.fc.basis'])
+
+
+def test_a_detector(tmp_path, capsys):
+    """Scores of boxes change, since |v| does, but their classes do not; masks keep their signs."""
+    head = dict(in_channels=16, roi_feat_size=3, fc_out_channels=16)
+    cfg = to_small_mask_rcnn(head)
+    cfg.dump(str(tmp_path / 'mask_rcnn.py'))
+    torch.manual_seed(0)
+    model = build(cfg)
+    torch.nn.init.normal_(model.roi_head.bbox_head.fc_cls.weight)
+    torch.save(model.state_dict(), tmp_path / 'mask_rcnn.pth')
+    main([str(tmp_path / 'mask_rcnn.py'), str(tmp_path / 'mask_rcnn.pth'), '--out', str(tmp_path), '--images', '1'])
+    said = capsys.readouterr().out
+    assert said.count('100.00 %') >= 2 and 'rpn_head (objectness' in said
+
+
+def to_small_mask_rcnn(head: dict) -> Config:
+    cfg = read_config('mmdet::mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py')
+    model = cfg.model
+    model.backbone = dict(type='ResNet', depth=18, base_channels=4, norm_cfg=dict(type='BN'))
+    model.neck.update(in_channels=[4, 8, 16, 32], out_channels=16)
+    model.rpn_head.update(in_channels=16, feat_channels=16)
+    model.roi_head.bbox_head.update(num_classes=5, **head)
+    model.roi_head.bbox_roi_extractor.update(out_channels=16, roi_layer=dict(type='RoIAlign', output_size=3))
+    model.roi_head.mask_roi_extractor.out_channels = 16
+    model.roi_head.mask_head.update(num_classes=5, in_channels=16, conv_out_channels=16, num_convs=1)
+    return Config(dict(default_scope='mmdet', model=model.to_dict()))
 
 
 def test_fewer_dimensions_make_a_basis_file(fc_config, fc_checkpoint, tmp_path, capsys):
@@ -70,6 +99,8 @@ def test_errors_are_one_sentence_and_leave_no_files(fc_config, fc_checkpoint, fc
     )
     (tmp_path / 'short.pth').write_bytes(fc_checkpoint.read_bytes()[:1000])
     assert 'cannot be read' in error(capsys, fc_config, tmp_path / 'short.pth', '--out', out)
+    torch.save(dict(fc_model.state_dict(), **{'head.fc.basis': torch.eye(7)}), tmp_path / 'ebv.pth')
+    assert 'EBV model already' in error(capsys, fc_config, tmp_path / 'ebv.pth', '--out', out)
     assert not out.exists() or not list(out.iterdir())
     (tmp_path / 'file').write_text('')
     assert 'cannot be written' in error(capsys, fc_config, '--out', tmp_path / 'file' / 'out')

@@ -1,5 +1,7 @@
 """What is looked at before a run: one sentence for each thing that is missing."""
 
+import warnings
+
 import pytest
 from mmengine.config import Config
 from torch import nn
@@ -13,6 +15,7 @@ from ebv_mm.launch.checks import (
     check_heads,
     check_metrics,
     check_reserve,
+    watch_for_lost_bases,
 )
 from ebv_mm.launch.data_files import check_data
 
@@ -147,3 +150,16 @@ def test_a_box_head_has_no_reserve():
     head = dict(type='ConvFCBBoxHead', cls_predictor_cfg=dict(type='EBVLinear', reserve=2))
     with pytest.raises(ConfigError, match='takes no reserve: its last vector is the background'):
         check_reserve(Config(dict(model=dict(roi_head=dict(bbox_head=head)))))
+
+
+def test_an_ebv_checkpoint_in_an_fc_model_is_named():
+    ebv = nn.ModuleDict(dict(fc=EBVLinear(4, 5, basis=dict(num_classes=5, dim=5))))
+    same = nn.ModuleDict(dict(fc=EBVLinear(4, 5, basis=dict(num_classes=5, dim=5))))
+    fc = nn.ModuleDict(dict(fc=nn.Linear(4, 5)))
+    for model in (fc, same):
+        watch_for_lost_bases(model)
+    with pytest.warns(UserWarning, match=r'of an EBV model \(fc.basis\), but the config has an FC classifier'):
+        fc.load_state_dict(ebv.state_dict(), strict=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        same.load_state_dict(ebv.state_dict())
