@@ -29,7 +29,7 @@ def EBVHead(  # noqa: N802
         layer: Path of the classifier in it, such as ``'layers.head'``; ``*`` stands for each part of a list, ``-1``
             for the last. A list for several, or a dict from paths to arguments of that layer alone.
         basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
-        kwargs: ``balanced_init`` and ``prior``, as in :class:`~ebv_mm.layers.EBVLinear`; and the arguments of the head.
+        kwargs: ``balanced_init``, ``prior``, ``reserve``, as in :class:`~ebv_mm.layers.EBVLinear`; and the arguments of the head.
 
     Example:
         >>> EBVHead(
@@ -40,7 +40,7 @@ def EBVHead(  # noqa: N802
         ...     in_channels=64,
         ... )
     """
-    shared = {name: kwargs.pop(name) for name in ('balanced_init', 'prior') if name in kwargs}
+    shared = {name: kwargs.pop(name) for name in ('balanced_init', 'prior', 'reserve') if name in kwargs}
     config = dict(head) if isinstance(head, dict) else dict(type=head)
     module = MODELS.build({**config, **kwargs})
     put_layers(module, layer, dict(basis=basis, tau=tau, **shared))
