@@ -18,6 +18,7 @@ from .rows import Table
 BATCH = 2
 SMALL = 64  # pixels of a training image of classification; the tests have their true size
 CLASSES = 1000  # at most
+ROOMS = {'mmpretrain': 'ebv_mm.classification', 'mmdet': 'ebv_mm.detection', 'mmseg': 'ebv_mm.segmentation'}
 DENSE = 8  # images of detection and segmentation are smaller by this factor
 
 
@@ -46,8 +47,8 @@ def try_table(table: Table, root: Path) -> Dict[str, bool]:
     shrink_configs({config for row in table.rows for config in row.configs}, root / 'configs', folder / 'configs')
     trial = Reproduction(table, folder, root, folder / 'configs', gpus=0, run=run_fork, smoke=True)
     for scope in {experiment.cfg.default_scope for experiment in trial.experiments.values()}:
-        for part in ('datasets', 'evaluation', 'models'):
-            import_module(f'{scope}.{part}')  # so that no fork has to
+        for module in (f'{scope}.datasets', f'{scope}.evaluation', f'{scope}.models', ROOMS[scope]):
+            import_module(module)  # so that no fork has to
     try:
         failed = trial.carry_out()
         write_report(trial, folder)

@@ -29,7 +29,7 @@ IMAGENET = Table(
         resnet('fc_a1', 76.88, 77.92),
         resnet('ebv_a1', 77.55, 78.73),
         resnet('fc_a2', 77.71, 78.59),
-        resnet('ebv_a2', 78.14, 78.99, note='MindCV, 8 Ascend 910, same recipe: 78.12'),
+        resnet('ebv_a2', 78.14, 78.99, note='MindCV, 8 Ascend 910, same recipe: 78.12, top-5 93.80'),
         Row(
             'fc_a2_605e',
             'mmpretrain/resnet50_fc_a2_605e',

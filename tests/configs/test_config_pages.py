@@ -1,15 +1,21 @@
 """docs/experiments.md and the metafiles tell of every config, and of nothing else."""
 
 import re
+from collections import defaultdict
 
 import pytest
 import yaml
 from experiments import CONFIGS, REPO, TWINS, is_ebv, load
 
+from ebv_mm.paper import TABLES, Row
+
 PAGE = (REPO / 'docs' / 'experiments.md').read_text()
 INDEX = yaml.safe_load((REPO / 'model-index.yml').read_text())['Import']
 METAFILES = {path: yaml.safe_load((REPO / path).read_text()) for path in INDEX}
 MODELS = [model for content in METAFILES.values() for model in content['Models']]
+PUBLISHED = defaultdict(set)
+for row in (row for table in TABLES.values() for row in table.rows if isinstance(row, Row)):
+    PUBLISHED[row.config] |= {figure.value for test in row.tests for figure in test.figures}
 
 
 def test_the_page_links_every_config():
@@ -44,6 +50,8 @@ def test_the_metafiles_have_the_figures_of_the_page_and_the_settings_of_the_conf
     for result in model.get('Results', ()):
         for figure in result['Metrics'].values():
             assert re.search(rf'(?<![\d.]){figure:g}0?(?!\d)', rows), figure
+            # and no config is credited with what another recipe has reached
+            assert name not in PUBLISHED or figure in PUBLISHED[name]
     train = load(name).train_cfg
     metadata = model['Metadata']
     assert metadata.get('Epochs') == train.get('max_epochs') and metadata.get('Iterations') == train.get('max_iters')

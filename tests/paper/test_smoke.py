@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,16 +33,21 @@ FEW = {
 }
 
 
-def run_rows(folder: Path, *arguments: str) -> None:
-    """In a process of its own, which forks: this one may have threads."""
+def run_rows(folder: Path, *arguments: str) -> str:
+    """In a process of its own, which forks: this one may have threads. Returns what it printed."""
     command = [sys.executable, str(REPO / 'tools' / 'reproduce.py'), *arguments, '--smoke', '--work-dir', str(folder)]
     environment = dict(os.environ, OMP_NUM_THREADS='1')
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert (done.returncode == 0) == ('FAILED' not in done.stdout), done.stdout
+    return done.stdout
 
 
-def check(folder: Path, table: str, row: str) -> None:
-    """Whether the report has all that the row measures."""
+def check(folder: Path, printed: str, table: str, row: str) -> None:
+    """Whether a row has run, and the report has all that it measures."""
+    (part,) = printed.split(f' ({row})\n')[1:2] or [printed]
+    assert re.search(rf'^{table} +{row} +ran$', printed, re.MULTILINE), part.split('\n\n')[0]
     content = json.loads((folder / 'smoke' / table / f'{table}.json').read_text())
     rows = [r for r in TABLES[table].rows if r.name == row]
     if isinstance(rows[0], Study):
@@ -55,10 +61,9 @@ def check(folder: Path, table: str, row: str) -> None:
 
 
 @pytest.fixture(scope='module')
-def few(tmp_path_factory) -> Path:
+def few(tmp_path_factory) -> tuple:
     folder = tmp_path_factory.mktemp('smoke')
-    run_rows(folder, 'all', '--only', *FEW.values())
-    return folder
+    return folder, run_rows(folder, 'all', '--only', *FEW.values())
 
 
 def test_every_table_has_one():
@@ -67,19 +72,20 @@ def test_every_table_has_one():
 
 @pytest.mark.parametrize(('table', 'row'), FEW.items())
 def test_one_row_of_each_table(table, row, few):
-    check(few, table, row)
+    check(*few, table, row)
 
 
 def test_nothing_large_stays(few):
-    assert not list(few.rglob('*.pth')) and not (few / 'smoke' / 'data').exists()
+    folder, _ = few
+    assert not list(folder.rglob('*.pth')) and not (folder / 'smoke' / 'data').exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('table', TABLES)
 def test_every_row(table, tmp_path):
-    run_rows(tmp_path, table)
+    printed = run_rows(tmp_path, table)
     for row in TABLES[table].rows:
-        check(tmp_path, table, row.name)
+        check(tmp_path, printed, table, row.name)
 
 
 def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path, monkeypatch, capsys):
