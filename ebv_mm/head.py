@@ -29,7 +29,8 @@ def EBVHead(  # noqa: N802
         layer: Path of the classifier in it, such as ``'layers.head'``; ``*`` stands for each part of a list, ``-1``
             for the last. A list for several, or a dict from paths to arguments of that layer alone.
         basis, tau: As in :class:`~ebv_mm.layers.EBVLinear`.
-        kwargs: ``balanced_init``, ``prior``, ``reserve``, as in :class:`~ebv_mm.layers.EBVLinear`; and the arguments of the head.
+        kwargs: ``balanced_init``, ``prior``, ``reserve``, as in :class:`~ebv_mm.layers.EBVLinear`; and the arguments of
+            the head.
 
     Example:
         >>> EBVHead(
