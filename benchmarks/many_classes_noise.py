@@ -1,6 +1,6 @@
 """The noise of a fixed basis, measured: what one step of the projection does to the logits, against one step of FC.
 
-    python benchmarks/many_classes_noise.py
+    python benchmarks/many_classes_noise.py --plot docs/large_n_noise.png
 
 For plain gradient descent on logits that are not normalised, FC moves the logits of a batch by -eta K R, with the Gram
 matrix K of the features and the residuals R = softmax - one-hot (B x N), and EBV by -eta K R G, with the Gram matrix G
@@ -22,12 +22,13 @@ from torch.nn import functional
 
 from ebv_mm import make_basis
 from ebv_mm.many_classes import tau_for
-from ebv_mm.output import print_table, whole_file
+from ebv_mm.output import new_figure, print_table, save_figure, whole_file
 
 RESULT = Path(__file__).parent / 'results' / 'many_classes_noise.json'
 SIZES = ((1000, 64), (1000, 256), (1000, 1024), (5000, 256), (5000, 1024), (5000, 4096))
 FEATURES, BATCH = 512, 256
 RATE = 1e-3
+NAMES = {'sqrt(N / d - 1)': 'theory', 'gradient descent': 'plain', 'v normalised': 'normalised', 'AdamW': 'adamw'}
 
 Logits = Callable[[Tensor], Tensor]  # of a projection
 
@@ -86,21 +87,39 @@ def measure_all(seeds: Sequence[int]) -> List[dict]:
 
 
 def rows(results: Sequence[dict]) -> List[Dict[str, object]]:
-    names = {'sqrt(N / d - 1)': 'theory', 'gradient descent': 'plain', 'v normalised': 'normalised', 'AdamW': 'adamw'}
     return [
         {'N': f'{one["num_classes"]:,}', 'd': one['dim'], 'N / d': f'{one["num_classes"] / one["dim"]:.3g}',
-         **{title: f'{one[name]:.2f}' for title, name in names.items()}}
+         **{title: f'{one[name]:.2f}' for title, name in NAMES.items()}}
         for one in results
     ]  # fmt: skip
+
+
+def draw(results: Sequence[dict], path: Path) -> None:
+    """Noise over signal against N / d, with the theory as a line."""
+    figure = new_figure(6, 4)
+    axes = figure.subplots()
+    ratios = [one['num_classes'] / one['dim'] for one in results]
+    line = [1 + step / 50 * (max(ratios) - 1) for step in range(51)]
+    axes.plot(line, [math.sqrt(ratio - 1) for ratio in line], 'k:', label='sqrt(N / d - 1)')
+    for title, name in NAMES.items():
+        if name != 'theory':
+            axes.plot(ratios, [one[name] for one in results], 'o', label=title)
+    axes.set(xlabel='N / d', ylabel='noise over signal of one step', title='What a step does to the other logits')
+    axes.legend()
+    save_figure(figure, path)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--seeds', type=int, default=3)
-    results = measure_all(range(parser.parse_args(argv).seeds))
+    parser.add_argument('--plot', type=Path, help='write the picture here')
+    args = parser.parse_args(argv)
+    results = measure_all(range(args.seeds))
     with whole_file(RESULT) as part:
         part.write_text(json.dumps(results, indent=1) + '\n')
     print_table(rows(results), 'noise over signal of one step, relative to FC')
+    if args.plot is not None:
+        draw(results, args.plot)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Make the data set of written characters: ``python -m ebv_mm.characters FOLDER``.
 
-Downloads Debian's font packages into the folder (1 GB, nothing is installed), renders them (some minutes on one core)
+Downloads Debian's font packages into the folder (0.5 GB, nothing is installed), renders them (some minutes on one core)
 and says how many characters and images there are. What is there already is not done again.
 """
 
