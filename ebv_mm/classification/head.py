@@ -24,8 +24,8 @@ class EBVClsHead(LinearClsHead):
         num_classes: Number of classes.
         in_channels: Number of channels of the feature.
         basis, tau, norm_cfg, reserve: As in :class:`~ebv_mm.layers.EBVLinear`.
-        balanced_init: Begin with a projection of norm 1 / tau, whose steps turn it as far as those of FC. None: unless
-            ``init_cfg`` asks for another beginning. docs/results.md has why.
+        balanced_init: Begin with a projection of norm 1 / tau, whose logits change in a step as those of a linear layer
+            do. None: unless ``init_cfg`` asks for another beginning. docs/results.md has why.
         streaming: Compute the loss without the B x N logits; the values are the same. None: where there are many
             classes and the loss is one that can be (cross-entropy, label smoothing; no ``cal_acc``).
         predict_topk: Predict only so many best classes, as ``top_classes`` and ``top_scores`` for
