@@ -31,7 +31,7 @@ from ebv_mm.characters.distort import distort
 from ebv_mm.output import whole_file
 
 RESULTS = Path(__file__).parent / 'results' / 'many_classes'
-FEATURES = 2048
+FEATURES, PIXELS = 2048, 1024
 TESTED = 3000
 POINTS = 8  # of a curve
 WARM_UP = 100
@@ -58,8 +58,10 @@ class Data:
         return torch.from_numpy(images)[:, None].float().div_(127.5).sub_(0.5)
 
 
-def backbone() -> nn.Sequential:
-    """Six convolutions, 0.3 M parameters, 2,048 features."""
+def backbone(pixels: bool) -> nn.Sequential:
+    """Six convolutions, 0.3 M parameters, 2,048 features; or the pixels, each of mean 0 and variance 1."""
+    if pixels:
+        return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(PIXELS, affine=False))
 
     def block(inputs: int, outputs: int, stride: int) -> nn.Sequential:
         return nn.Sequential(
@@ -79,8 +81,9 @@ class Classifier(nn.Module):
     def __init__(self, trial: Trial) -> None:
         super().__init__()
         self.trial, self.tau, self.present = trial, trial.tau, trial.num_classes
-        width = trial.hidden or FEATURES
-        hidden = [nn.Linear(FEATURES, width), nn.BatchNorm1d(width), nn.ReLU()] if trial.hidden else []
+        features = PIXELS if trial.pixels else FEATURES
+        width = trial.hidden or features
+        hidden = [nn.Linear(features, width), nn.BatchNorm1d(width), nn.ReLU()] if trial.hidden else []
         out = trial.num_classes if trial.classifier == 'fc' else trial.dim
         norm = [nn.BatchNorm1d(out, affine=False)] if trial.norm else []
         self.embed = nn.Sequential(*hidden, nn.Linear(width, out), *norm)
@@ -113,7 +116,7 @@ class Training:
     def __init__(self, trial: Trial, store: Store, checkpoint: Path, pretrained: Callable[[], Optional[dict]]) -> None:
         self.trial, self.data, self.checkpoint = trial, Data(store, trial), checkpoint
         torch.manual_seed(trial.seed)
-        self.backbone, self.classifier = backbone(), Classifier(trial)
+        self.backbone, self.classifier = backbone(trial.pixels), Classifier(trial)
         weights = pretrained()
         if weights is not None:
             self.backbone.load_state_dict(weights)

@@ -43,11 +43,11 @@ def described(trial: Trial) -> str:
     return ', '.join(parts + ['pretrained'] * trial.pretrained)
 
 
-def rows(found: Dict[Trial, dict], num_classes: int) -> List[Dict[str, object]]:
+def rows(found: Dict[Trial, dict], num_classes: int, pixels: bool = False) -> List[Dict[str, object]]:
     """One row for each setting, its seeds side by side."""
     settings: Dict[Tuple, List[Tuple[Trial, dict]]] = {}
     for trial, result in found.items():
-        if trial.num_classes == num_classes:
+        if (trial.num_classes, trial.pixels) == (num_classes, pixels):
             settings.setdefault((described(trial), trial.steps), []).append((trial, result))
     out = []
     for (name, steps), runs in settings.items():
@@ -64,17 +64,25 @@ def rows(found: Dict[Trial, dict], num_classes: int) -> List[Dict[str, object]]:
     return out
 
 
+def panels_of(found: Dict[Trial, dict]) -> List[Tuple[int, bool]]:
+    return sorted({(trial.num_classes, trial.pixels) for trial in found})
+
+
+def titled(num_classes: int, pixels: bool) -> str:
+    return f'{num_classes:,} written characters' + ', the classifier alone, on pixels' * pixels
+
+
 def draw(found: Dict[Trial, dict], path: Path) -> None:
     """Accuracy over steps, a panel for each N, the first seed."""
-    sizes = sorted({trial.num_classes for trial in found})
-    figure = new_figure(6 * len(sizes), 4.5)
-    for axes, num_classes in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes):
+    panels = panels_of(found)
+    figure = new_figure(6 * len(panels), 4.5)
+    for axes, (num_classes, pixels) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
         for trial, result in found.items():
-            if trial.num_classes == num_classes and trial.seed == 0:
+            if (trial.num_classes, trial.pixels, trial.seed) == (num_classes, pixels, 0):
                 line = '--' if trial.classifier == 'fc' else '-'
                 points = [(point['step'], point['top1']) for point in result['curve']]
                 axes.plot(*zip(*points), line, label=described(trial))
-        axes.set(title=f'{num_classes:,} written characters', xlabel='steps', ylabel='top-1, unseen fonts, %')
+        axes.set(title=titled(num_classes, pixels), xlabel='steps', ylabel='top-1, unseen fonts, %')
         axes.legend(fontsize=6)
     save_figure(figure, path)
 
@@ -84,8 +92,8 @@ def report(results: Path, plot: Optional[Path]) -> int:
     found = read(results)
     total = len(dict.fromkeys(trial for trials in STUDIES.values() for trial in trials))
     print(f'{len(found)} of {total} trainings are finished')
-    for num_classes in sorted({trial.num_classes for trial in found}):
-        print(f'\n{num_classes:,} classes\n\n{markdown_table(rows(found, num_classes))}')
+    for num_classes, pixels in panels_of(found):
+        print(f'\n{titled(num_classes, pixels)}\n\n{markdown_table(rows(found, num_classes, pixels))}')
     if plot is not None:
         if not found:
             print(f'no training is finished, so {plot} is not drawn')

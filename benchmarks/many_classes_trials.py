@@ -11,7 +11,12 @@ PLENTY = 30_000
 
 @dataclass(frozen=True)
 class Trial:
-    """One training. ``waves`` are (first step, classes present from there on); ``skip`` leaves out characters."""
+    """One training.
+
+    ``waves`` are (first step, classes present from there on), ``skip`` leaves out characters, and with ``pixels`` the
+    classifier sees the pixels themselves, without a backbone: seconds in place of minutes, and nothing but the
+    classifier learns.
+    """
 
     classifier: str
     num_classes: int
@@ -25,6 +30,7 @@ class Trial:
     rate: float = 0.003
     batch: int = 256
     pretrained: bool = False
+    pixels: bool = False
     skip: int = 0
     seed: int = 0
 
@@ -43,7 +49,7 @@ class Trial:
         parts += [f'hidden{self.hidden}'] * bool(self.hidden) + ['norm'] * self.norm
         parts += ['waves' + '-'.join(str(present) for _, present in self.waves)] * bool(self.waves)
         parts += [f'rate{self.rate:g}'] * (self.rate != 0.003) + [f'batch{self.batch}'] * (self.batch != 256)
-        parts += ['pretrained'] * self.pretrained + [f'skip{self.skip}'] * bool(self.skip)
+        parts += ['pretrained'] * self.pretrained + ['pixels'] * self.pixels + [f'skip{self.skip}'] * bool(self.skip)
         return '_'.join([*parts, f'{self.steps}steps', f'seed{self.seed}'])
 
     def tau_at(self, step: int) -> float:
@@ -86,7 +92,24 @@ def with_seeds(*trials: Trial) -> Tuple[Trial, ...]:
 
 STEPS = {1000: 240, 5000: 400, 20000: 600}
 
+PIXEL_STEPS = 200
+
 STUDIES: Dict[str, Tuple[Trial, ...]] = {
+    # the classifier alone, on pixels: what N / d and the parts of the recipe do to it
+    'pixels': tuple(
+        replace(trial, pixels=True)
+        for trial in (
+            Trial('fc', 1000, PIXEL_STEPS),
+            *(plain(1000, PIXEL_STEPS, dim) for dim in (1024, 256, 64)),
+            Trial('fc', 1000, PIXEL_STEPS, hidden=1024),
+            *(plain(1000, PIXEL_STEPS, dim, hidden=1024) for dim in (1024, 256, 64)),
+            *(helped(1000, PIXEL_STEPS, dim, hidden=1024) for dim in (1024, 256, 64)),
+        )
+    ),
+    'pixels-tau': tuple(
+        Trial('ebv', 1000, PIXEL_STEPS, 256, float(f'{1 / (value * 16):.2g}'), hidden=1024, pixels=True)
+        for value in (0.4, 0.8, 3.2, 6.4)
+    ),
     # steps to an accuracy over N / d, against FC with the same backbone and with the same hidden layer
     'size': with_seeds(
         Trial('fc', 1000, STEPS[1000]),

@@ -34,6 +34,7 @@ SMALL = dict(num_classes=40, steps=4, batch=8)
 TRIALS = {
     'fc': Trial('fc', **SMALL, hidden=32),
     'waves': Trial('fc', **SMALL, waves=((0, 10), (2, 40))),
+    'pixels': Trial('ebv', **SMALL, dim=16, tau=0.1, pixels=True),
     'cosine': Trial('cosine', **SMALL, dim=16, tau=0.1),
     'ebv': Trial('ebv', **SMALL, dim=16, tau=0.2, tau_end=0.1, hidden=32, norm=True, waves=((0, 10), (2, 40))),
 }
