@@ -36,11 +36,11 @@ def demo(tmp_path_factory):
 
     patch.setattr(digit_files, 'NUM_SCENES', dict(train=2, test=17))
     digit_files.ensure_datasets(Path('data/demo'))
-    for name, file in dict(re.findall(r'work_dirs/demo/(\w+)_ebv/(\w+.pth)', PAGE)).items():
+    for name, file in dict(re.findall(r'work_dirs/demo/(\w+)_ebv_s0/(\w+.pth)', PAGE)).items():
         cfg = Config.fromfile(f'demo/configs/{name}_ebv.py')
         init_default_scope(cfg.default_scope)
         cfg.model = with_closed_forms(cfg.model)
-        path = Path('work_dirs/demo', f'{name}_ebv', file)
+        path = Path('work_dirs/demo', f'{name}_ebv_s0', file)
         path.parent.mkdir(parents=True)
         torch.manual_seed(0)
         model = MODELS.build(cfg.model)

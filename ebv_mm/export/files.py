@@ -1,6 +1,7 @@
 """Networks as files: written by torch's exporters, read back by the runtime that they are for."""
 
 import warnings
+from inspect import signature
 from pathlib import Path
 from typing import Tuple
 
@@ -13,6 +14,10 @@ from .networks import Network, Run
 SUFFIX = {'onnx': '.onnx', 'torchscript': '.pt'}
 FORMATS = tuple(SUFFIX)
 OPSET = 17
+# From this opset on torch's newer exporter is asked, which reads the graph of torch.export; below, the one that traces.
+FIRST_OF_GRAPHS = 18
+# How the tracing one is asked for where there are both.
+TRACE = dict(dynamo=False) if 'dynamo' in signature(torch.onnx.export).parameters else {}
 
 
 @torch.no_grad()
@@ -28,16 +33,21 @@ def write(network: Network, path: Path, kind: str, opset: int = OPSET) -> None:
 
 
 def _write_onnx(network: Network, path: Path, opset: int) -> None:
-    free = {name: {0: 'batch'} for name in ('input', *network.outputs)}
-    torch.onnx.export(
-        network.module,
-        network.inputs,
-        str(path),
-        opset_version=opset,
-        input_names=['input'],
-        output_names=network.outputs,
-        dynamic_axes=free,
-    )
+    names = dict(input_names=['input'], output_names=network.outputs)
+    inputs = network.inputs
+    if opset < FIRST_OF_GRAPHS:
+        options = dict(dynamic_axes={name: {0: 'batch'} for name in ('input', *network.outputs)}, **TRACE)
+    elif TRACE:
+        inputs = tuple(torch.cat([tensor, tensor]) for tensor in inputs)  # one image would be taken for the only number
+        options = dict(
+            dynamo=True, dynamic_shapes=({0: torch.export.Dim('batch')},), external_data=False, verbose=False
+        )
+    else:
+        raise ValueError(
+            f'opset = {opset}, but torch {torch.__version__} exports to {FIRST_OF_GRAPHS - 1} at most; give 11 to '
+            f'{FIRST_OF_GRAPHS - 1}, or take torch 2.6 or newer'
+        )
+    torch.onnx.export(network.module, inputs, str(path), opset_version=opset, **names, **options)
 
 
 def run_file(path: Path) -> Run:

@@ -104,3 +104,12 @@ def test_two_sharded_processes(project, run):
     assert len(losses) == 8
     np.testing.assert_allclose(sharded, losses, rtol=1e-4)
     assert any((project / 'two' / 'epoch_4.pth').iterdir())  # a folder with the part of each process
+
+
+def test_missing_data_is_told_once_before_any_process_starts(project, run):
+    (project / 'labels.txt').unlink()
+    (project / 'images').rename(project / 'elsewhere')
+    told = run('dist_train.sh', CONFIG, 8, expect=1).splitlines()
+    (sentence,) = [line for line in told if 'Warning' not in line]
+    assert 'the data is not there: the config names labels.txt, images;' in sentence
+    assert 'mmpretrain.readthedocs.io' in sentence and not (project / 'work_dirs').exists()

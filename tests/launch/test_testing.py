@@ -1,9 +1,11 @@
 """What only testing does to a config, host by host."""
 
+from types import SimpleNamespace
+
 import pytest
 from mmengine.config import Config
 
-from ebv_mm.launch import ConfigError, save_pictures, use_tta
+from ebv_mm.launch import ConfigError, dump_of, load_config, save_pictures, use_tta
 
 
 def config_of(scope: str, **settings) -> Config:
@@ -59,3 +61,27 @@ def test_pictures_without_a_hook_are_an_error():
     cfg.default_hooks = {}
     with pytest.raises(ConfigError, match='no default_hooks.visualization'):
         save_pictures(cfg, 'pictures')
+
+
+def test_a_pure_python_config_is_treated_as_any_other(tmp_path):
+    """Its types are classes, and it has no default scope."""
+    file = tmp_path / 'mine.py'
+    file.write_text("""
+from mmdet.datasets import CocoDataset
+from mmdet.datasets.transforms import PackDetInputs
+from mmdet.engine.hooks import DetVisualizationHook
+from mmdet.models import MaskRCNN
+
+model = dict(type=MaskRCNN)
+test_dataloader = dict(dataset=dict(type=CocoDataset, pipeline=[dict(type=PackDetInputs)]))
+default_hooks = dict(visualization=dict(type=DetVisualizationHook))
+""")
+    arguments = dict(work_dir=None, cfg_options=None, launcher='none', local_rank=0)
+    cfg = load_config(SimpleNamespace(config=str(file), **arguments))
+    save_pictures(cfg, str(tmp_path / 'pictures'))
+    assert cfg.default_hooks.visualization.test_out_dir == str(tmp_path / 'pictures')
+    assert type(dump_of(cfg, 'predictions.pkl')).__name__ == 'DumpDetResults'
+    use_tta(cfg)
+    assert cfg.model.type == 'DetTTAModel'
+    (pack,) = cfg.test_dataloader.dataset.pipeline[-1].transforms[-1]
+    assert 'flip_direction' in pack.meta_keys
