@@ -80,16 +80,24 @@ def why_not_imported(host: str, error: ImportError) -> str:
     stock, fork = DISTRIBUTIONS[host]
     if error.name == host:
         return f'{host} is not installed; install it with: pip install {stock} (beside the onedl forks: {fork})'
-    if error.name in ('mmcv', 'mmcv._ext') or '_ext.' in str(error.path or ''):
-        return (
-            f'there is no mmcv with compiled ops that fit torch {torch.__version__} ({error}); install a wheel of it '
-            'that was built for this torch, or compile it with: '
-            f'MMCV_WITH_OPS=1 pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {_mmcv()}'
-        )
+    if lacks_ops(error):
+        return why_no_ops(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f'{host} needs {error.name}, which is not installed; install it with: pip install {error.name}'
     return f'importing {host} fails: {error}'
 
 
-def _mmcv() -> str:
-    return next((name for name in DISTRIBUTIONS['mmcv'] if _is_distribution(name)), 'mmcv')
+def lacks_ops(error: Exception) -> bool:
+    """Tell whether an error comes from an mmcv that is missing, has no compiled ops, or was built for another torch."""
+    if not isinstance(error, ImportError):
+        return False
+    return error.name in ('mmcv', 'mmcv._ext') or '_ext.' in str(error.path or '')
+
+
+def why_no_ops(error: ImportError) -> str:
+    mmcv = next((name for name in DISTRIBUTIONS['mmcv'] if _is_distribution(name)), 'mmcv')
+    return (
+        f'there is no mmcv with compiled ops that fit torch {torch.__version__} ({error}); install a wheel of it that '
+        'was built for this torch, or compile it with: '
+        f'MMCV_WITH_OPS=1 pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps {mmcv}'
+    )

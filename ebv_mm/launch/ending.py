@@ -8,6 +8,7 @@ from typing import Iterator
 
 from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
+from ..compat import lacks_ops, why_no_ops
 from .configs import ConfigError, described
 
 # The other ranks let rank 0 speak; where it fails too, the launcher has ended them by then.
@@ -33,6 +34,8 @@ def sentence(error: Exception) -> str:
     text = str(error)
     if isinstance(error, (ConfigError, OSError)) or (isinstance(error, ValueError) and '; ' in text):
         return text
+    if lacks_ops(error):
+        return why_no_ops(error)
     return f'{described(error)} (--traceback shows where)'
 
 

@@ -32,6 +32,11 @@ def test_our_messages_stay_and_others_get_their_kind():
     assert re.match("TypeError: .*'out_features'.*(--traceback shows where)", sentence(caught.value))
 
 
+def test_an_mmcv_without_ops_is_named_with_its_remedy():
+    error = ModuleNotFoundError("No module named 'mmcv._ext'", name='mmcv._ext')
+    assert re.match(r'there is no mmcv with compiled ops that fit torch .*; .*MMCV_WITH_OPS=1 pip', sentence(error))
+
+
 def test_other_ranks_leave_the_word_to_rank_0(monkeypatch, tmp_path, capsys):
     waited = []
     monkeypatch.setattr('time.sleep', waited.append)

@@ -59,7 +59,7 @@ class Environment:
     def pins(self):
         """Return what the requirement file pins, by the distribution's name."""
         lines = self.requirements.read_text(encoding='utf-8').splitlines()
-        return {line.split('==')[0]: line.split(' #')[0] for line in lines if re.match(r'[\w.-]+==', line)}
+        return {line.split('==')[0]: line.split(' #')[0].strip() for line in lines if re.match(r'[\w.-]+==', line)}
 
     def pin(self, name):
         return self.pins()[name]
