@@ -7,6 +7,7 @@ What is in the file already is not done again.
 
 import argparse
 import json
+import logging
 import multiprocessing
 import time
 import traceback
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
 import torch
+from mmengine.config import Config
 
 from ebv_mm.conversion import ConversionError
 from ebv_mm.conversion.classifiers import HOSTS, bare
@@ -81,13 +83,22 @@ def trial(host: str, path: Path) -> dict:
 def _try(path: Path, send) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter('ignore')
+    logging.disable(logging.CRITICAL)
+    cfg = read_config(path)
+    conversion = plan(cfg)
+    answer = _attempt(cfg, converted(cfg, conversion), conversion.found.classifiers)
+    if answer['ran'] == 'failed' and _attempt(cfg, cfg, [])['ran'] == 'failed':
+        answer['ran'] = 'fails as FC too'
+    send.send(answer)
+
+
+def _attempt(cfg: Config, converted_cfg: Config, classifiers: list) -> dict:
     try:
-        cfg = read_config(path)
-        send.send(run_once(cfg, converted(cfg, plan(cfg)), plan(cfg).found.classifiers))
+        return run_once(cfg, converted_cfg, classifiers)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         why = f'{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})'
-        send.send(dict(ran='failed', why=' '.join(why.split())[:400]))
+        return dict(ran='failed', why=' '.join(why.split())[:400])
 
 
 def measure(out: Path, hosts: List[str], limit: Optional[int]) -> List[dict]:
@@ -183,7 +194,8 @@ def _by_run(runs: List[dict]) -> Iterator[dict]:
         own = [r for r in runs if r['structure'].startswith(f'{host} ')]
         count = Counter(r['ran'] for r in own)
         yield {'host': host, 'structures': len(own), 'trained': count['trained'], 'built': count['built'],
-               'too large': count['too large'], 'failed': count['failed']}  # fmt: skip
+               'too large': count['too large'], 'fails as FC too': count['fails as FC too'],
+               'failed': count['failed']}  # fmt: skip
 
 
 def _short(reason: str) -> str:

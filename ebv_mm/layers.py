@@ -90,11 +90,21 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
                 self.bias.view(-1, self.dim).copy_(self._far_from_all())
 
     def _far_from_all(self) -> Tensor:
-        r""":math:`-\sum_k w_k`, as long as 1 / tau; zero where the vectors cancel out, or are awaited."""
+        r"""A vector as long as 1 / tau, equally far from all classes; zero where none is known.
+
+        Orthogonal to all where d > N, as the next vector of the basis is; otherwise :math:`-\sum_k w_k`.
+        """
         if self.why_no_basis is not None:
             return self.weight.new_zeros(self.dim)
-        total = self.vectors.sum(0)
-        return -scaled_direction(total, self.tau) * (total.norm() > 0.1 * math.sqrt(self.num_vectors))
+        vectors = self.vectors
+        if self.dim > len(vectors):
+            axis = int(vectors.square().sum(0).argmin())
+            away = -vectors.T @ vectors[:, axis]
+            away[axis] += 1
+        else:
+            away = -vectors.sum(0)
+            away = away * (away.norm() > 0.1 * math.sqrt(len(vectors)))  # not what rounding leaves of a balanced set
+        return scaled_direction(away, self.tau)
 
     @property
     def prior_logit(self) -> float:

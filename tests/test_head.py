@@ -84,6 +84,13 @@ def test_shared_layers_stay_shared_and_the_prior_outlasts_the_host():
     assert scores.max() < 0.01  # equally far from all classes, below the prior
 
 
+def test_a_spare_dimension_lets_sigmoids_begin_at_the_prior():
+    layer = EBVLinear(8, 5, basis=dict(num_classes=6, dim=6), prior=0.01)
+    nn.init.zeros_(layer.weight)
+    torch.testing.assert_close(layer(torch.randn(3, 8)).sigmoid(), torch.full((3, 5), 0.01))
+    assert layer.bias.norm().item() == pytest.approx(1 / 0.07, rel=1e-5)
+
+
 def test_anchors_are_normalised_one_by_one():
     old = nn.Conv2d(4, 3 * 5, 3, padding=1)
     layer = ebv_layer(old, 5, dict(basis=dict(num_classes=5, dim=6), tau=0.1, prior=0.02))

@@ -51,7 +51,7 @@ def plan(
     found = find_classifiers(cfg)
     changes, sizes, files = [], [], {}
     for classifier in found.classifiers:
-        num_vectors = basis_size(classifier, found.classifiers)
+        num_vectors = basis_size(classifier, found.classifiers, dim)
         d = num_vectors if dim is None else dim
         if classifier.place.square and d != classifier.num_vectors:
             raise ConversionError(
@@ -67,11 +67,16 @@ def plan(
     return Conversion(found, changes, sizes, files)
 
 
-def basis_size(classifier: Classifier, classifiers: List[Classifier]) -> int:
-    """N of the basis: masks share that of their boxes, which has one vector more."""
+def basis_size(classifier: Classifier, classifiers: List[Classifier], dim: Optional[int]) -> int:
+    """N of the basis.
+
+    Masks share that of their boxes, which has one vector more. So do sigmoids: what has no class begins, and may
+    stay, in the direction of the vector that no class has.
+    """
     boxes = [other.num_vectors for other in classifiers if other.place.background == 1 and 'bbox_head' in other.path]
     shared = classifier.place.scores == 'signs' and classifier.num_vectors + 1 in boxes
-    return classifier.num_vectors + shared
+    spare = classifier.sigmoid and not classifier.place.square and (dim is None or dim > classifier.num_vectors)
+    return classifier.num_vectors + (shared or spare)
 
 
 def basis_argument(num_vectors: int, dim: int, folder: Union[str, Path]) -> Union[str, dict]:

@@ -48,7 +48,7 @@ def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dic
     if not torch.isfinite(loss):
         raise ConversionError(f'the loss is {float(loss)}')
     still = [name for name, layer in heads.items() if layer.weight.grad is None or not layer.weight.grad.any()]
-    if len(still) == len(heads):
+    if heads and len(still) == len(heads):
         raise ConversionError(f'no gradient reaches {", ".join(still)}')
     return dict(ran='trained', parameters=parameters, loss=round(float(loss), 3), without_gradient=still)
 

@@ -12,7 +12,7 @@ from ebv_mm.conversion.configs import read_config
 # Address: for each classifier its new type, its layer, N and prior.
 ZOO = {
     'mmpretrain::resnet/resnet18_8xb32_in1k.py': [('EBVClsHead', None, 1000, None)],
-    'mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py': [('EBVHead', 'fc', 1000, 0.01)],
+    'mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py': [('EBVHead', 'fc', 1001, 0.01)],
     'mmpretrain::mobilenet_v3/mobilenet-v3-small_8xb128_in1k.py': [('EBVHead', 'layers.-1.fc', 1000, None)],
     'mmpretrain::vgg/vgg11_8xb32_in1k.py': [('EBVHead', 'classifier.-1', 1000, None)],
     'mmpretrain::arcface/resnet50-arcface_8xb32_inshop.py': [('EBVHead', 'norm_product', 3997, None)],
@@ -21,8 +21,8 @@ ZOO = {
         ('EBVHead', 'fc_cls', 1205, None), ('EBVMaskHead', None, 1203, None)],
     'mmdet::cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py': [('EBVBBoxHead', None, 81, None)] * 3,
     'mmdet::double_heads/dh-faster-rcnn_r50_fpn_1x_coco.py': [('EBVHead', 'fc_cls', 81, None)],
-    'mmdet::sparse_rcnn/sparse-rcnn_r50_fpn_1x_coco.py': [('EBVHead', 'fc_cls', 80, 0.01)] * 6,
-    'mmdet::retinanet/retinanet_r50_fpn_1x_coco.py': [('EBVHead', 'retina_cls', 80, 0.01)],
+    'mmdet::sparse_rcnn/sparse-rcnn_r50_fpn_1x_coco.py': [('EBVHead', 'fc_cls', 81, 0.01)] * 6,
+    'mmdet::retinanet/retinanet_r50_fpn_1x_coco.py': [('EBVHead', 'retina_cls', 81, 0.01)],
     'mmdet::ssd/ssd300_coco.py': [('EBVHead', 'cls_convs.*.-1', 81, None)],
     'mmdet::detr/detr_r50_8xb2-150e_coco.py': [('EBVHead', 'fc_cls', 81, None)],
     'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py': [('EBVHead', 'cls_embed', 81, None)],
