@@ -70,10 +70,13 @@ def add_classes(cfg: Config, state: Dict[str, Tensor], count: int, folder: Path)
 
 def _extend(head: dict, path: str, key: str, state: Dict[str, Tensor], count: int, folder: Path) -> Change:
     before, reserve = head['num_classes'], head.get('reserve', 0)
+    made = max(0, count - reserve)
+    if made == 0 and f'{key}_recipe' in state:
+        return _renumbered(head, Change(path, before, before + count, reserve - count))
     if key not in state or state[key].ndim != 2:
         raise ConfigError(
-            f'the checkpoint has no matrix {key!r}: it is no EBV checkpoint, or its basis is structured, of which any '
-            'number of classes can be had; give another, or raise num_classes in the config'
+            f'the checkpoint has no matrix {key!r}: it is no EBV checkpoint, or its basis is structured, which is not '
+            'extended; give another, or reserve vectors when a structured basis is first trained'
         )
     stored = state[key]
     if len(stored) != before + reserve:
@@ -81,7 +84,6 @@ def _extend(head: dict, path: str, key: str, state: Dict[str, Tensor], count: in
             f'{key!r} has {len(stored)} vectors, but model.{path} has {before} classes and {reserve} reserved; give '
             'the config that it was trained with'
         )
-    made = max(0, count - reserve)
     change = Change(path, before, before + count, max(0, reserve - count), made)
     if made:
         longer = extend_basis(DenseBasis(stored.float()), made).basis
@@ -90,7 +92,11 @@ def _extend(head: dict, path: str, key: str, state: Dict[str, Tensor], count: in
         state[key] = longer.vectors
         head['basis'] = str(file)
         change.angle = longer.min_angle
-    head['num_classes'] = before + count
+    return _renumbered(head, change)
+
+
+def _renumbered(head: dict, change: Change) -> Change:
+    head['num_classes'] = change.after
     if 'reserve' in head:
         head['reserve'] = change.reserve
     return change

@@ -18,7 +18,7 @@ def tool():
     return module
 
 
-def write(folder: Path, reserve: int, head: str = 'EBVClsHead', **settings):
+def write(folder: Path, reserve: int, head: str = 'EBVClsHead', structured: bool = False):
     """A small model of mmpretrain with five classes."""
     cfg = Config(
         dict(
@@ -32,9 +32,8 @@ def write(folder: Path, reserve: int, head: str = 'EBVClsHead', **settings):
                     type=head,
                     num_classes=5,
                     in_channels=120,
-                    basis=dict(num_classes=5 + reserve, dim=12),
+                    basis=dict(num_classes=5 + reserve, dim=12, structured=structured),
                     **(dict(reserve=reserve) if reserve else {}),
-                    **settings,
                 ),
             ),
             data_preprocessor=dict(num_classes=5),
@@ -55,9 +54,10 @@ def grown(folder: Path):
     return cfg, model.eval()
 
 
+@pytest.mark.parametrize('structured', [False, True])
 @pytest.mark.parametrize('reserve, left', [(2, 0), (3, 1)])
-def test_reserved_vectors_become_classes(reserve, left, tmp_path, capsys):
-    model, arguments = write(tmp_path, reserve)
+def test_reserved_vectors_become_classes(reserve, left, structured, tmp_path, capsys):
+    model, arguments = write(tmp_path, reserve, structured=structured)
     tool().main(arguments)
     assert f'head: 5 -> 7 classes, {left} still reserved; every vector was there' in capsys.readouterr().out
     cfg, after = grown(tmp_path)
@@ -103,3 +103,10 @@ def test_a_checkpoint_of_another_size(tmp_path, capsys):
     with pytest.raises(SystemExit):
         tool().main(arguments)
     assert 'has 6 vectors, but model.head has 5 classes and 2 reserved' in capsys.readouterr().err
+
+
+def test_a_structured_basis_is_not_extended(tmp_path, capsys):
+    _, arguments = write(tmp_path, 1, structured=True)
+    with pytest.raises(SystemExit):
+        tool().main(arguments)
+    assert 'its basis is structured, which is not extended' in capsys.readouterr().err

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..folding import fold
-from ..layers import EBVConv2d, EBVLinear
+from ..head import EBV_LAYERS
 
 # What a head of ours is without its basis, and the arguments that only ours have.
 PLAIN_TYPES = {
@@ -19,7 +19,7 @@ PLAIN_TYPES = {
     'EBVLinear': 'Linear',
     'EBVConv2d': 'Conv',
 }
-OURS = ('basis', 'tau', 'balanced_init', 'reserve', 'streaming', 'predict_topk')
+OURS = ('basis', 'tau', 'balanced_init', 'prior', 'reserve', 'streaming', 'predict_topk')
 # where norm_cfg is of the embedding; elsewhere it is the host's
 NORMED = ('EBVClsHead', 'EBVLinear', 'EBVConv2d')
 MOST_FEATURES = 4096
@@ -45,6 +45,10 @@ def _plain(node: object) -> object:
     kept = {key: _plain(child) for key, child in node.items() if key not in ours}
     if name == 'EBVDecodeHead':
         kept['type'] = kept.pop('head')
+    elif name == 'EBVHead':
+        head = kept.pop('head')
+        own = {key: value for key, value in kept.items() if key not in ('type', 'layer')}
+        kept = {**(head if isinstance(head, dict) else dict(type=head)), **own}
     elif name in PLAIN_TYPES:
         kept['type'] = PLAIN_TYPES[name]
     else:
@@ -59,7 +63,7 @@ def linear_twin(model: nn.Module, cfg: Config, batches: Iterable[dict]) -> Tuple
     :math:`\tau \lVert v \rVert`, which varies, and a linear layer by one number: s is the one with which the scores
     come closest to those of the model, by their mean cross-entropy on the features of these batches.
     """
-    layers = {name: module for name, module in model.named_modules() if isinstance(module, (EBVLinear, EBVConv2d))}
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, EBV_LAYERS)}
     features = _features(model, layers, batches)
     twin_cfg = linear_config(cfg)
     twin = MODELS.build(twin_cfg.model)

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from scenes import write_bases, write_scenes
 
-from ebv_mm.export.linear import fitted_scale
+from ebv_mm.export.linear import fitted_scale, linear_config
 from ebv_mm.export.pooling import FixedPool
 
 REPO = Path(__file__).parents[2]
@@ -116,3 +116,23 @@ def test_a_fixed_pool_is_the_adaptive_one(size):
 def test_the_scale_of_products_that_are_scaled_logits_is_found(sigmoid):
     logits = torch.randn(50, 9) * 3
     assert fitted_scale(logits / 17, logits, sigmoid=sigmoid) == pytest.approx(17, rel=1e-2)
+
+
+def test_the_host_s_head_of_a_general_one():
+    """EBVHead names a head of its host, or has its whole config; either way that is the plain twin."""
+    basis = dict(num_classes=3, dim=3)
+    plain = dict(type='VisionTransformerClsHead', num_classes=3, in_channels=4)
+    for head in (
+        dict(
+            type='EBVHead',
+            head='VisionTransformerClsHead',
+            layer='layers.head',
+            basis=basis,
+            num_classes=3,
+            in_channels=4,
+        ),
+        dict(type='EBVHead', head=plain, layer='layers.head', basis=basis, tau=0.1),
+    ):
+        assert linear_config(Config(dict(model=dict(head=head)))).model.head == plain
+    with pytest.raises(TypeError, match='EBVOther has no plain twin that is known'):
+        linear_config(Config(dict(model=dict(head=dict(type='EBVOther', basis=basis)))))

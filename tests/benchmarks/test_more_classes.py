@@ -1,0 +1,60 @@
+"""benchmarks/more_classes.py, on noise in the shape of CIFAR-10."""
+
+import importlib.util
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / 'benchmarks' / 'more_classes.py'
+
+
+@pytest.fixture
+def benchmark():
+    spec = importlib.util.spec_from_file_location('more_classes', SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    random = np.random.default_rng(0)
+    for name in [*(f'data_batch_{number}' for number in range(1, 6)), 'test_batch']:
+        content = dict(data=random.integers(0, 256, (80, 3072), dtype=np.uint8), labels=[k % 10 for k in range(80)])
+        (tmp_path / name).write_bytes(pickle.dumps(content))
+    small = ['--images', '32', '--epochs', '1', '--more-epochs', '1', '--size', '8', '--seeds', '1']
+    return ['--data', str(tmp_path), '--out', str(tmp_path / 'out.json'), *small]
+
+
+def test_it_runs_goes_on_and_tells(benchmark, arguments, monkeypatch, capsys):
+    real, done = benchmark.show, []
+
+    def interrupted(kind, *rest):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(kind)
+        return real(kind, *rest)
+
+    monkeypatch.setattr(benchmark, 'show', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        benchmark.main(arguments)
+    done.clear()
+    benchmark.main(arguments)
+    assert done == ['EBV reserve']  # the others were done already
+    content = json.loads(Path(arguments[3]).read_text())
+    assert set(content['runs']) == {f'{kind}, seed 0' for kind in benchmark.KINDS}
+    assert all(0 <= run['old_added'] <= 100 for run in content['runs'].values())
+    assert '| EBV reserve |' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match='made with other settings'):
+        benchmark.main([*arguments, '--epochs', '2'])
+
+
+def test_old_vectors_stay_when_classes_come(benchmark):
+    for kind in ('EBV', 'EBV reserve'):
+        before = benchmark.classifier(kind)
+        after = benchmark.extended(before, 0)
+        assert (after.basis[:8] == before.basis[:8]).all() and len(after.basis) == 10
+        assert (after.weight == before.weight).all()
