@@ -1,6 +1,5 @@
 # A detector of queries on the demo's scenes of digits: 200 steps, for its first losses.
 _base_ = './retinanet_digits_fc.py'
-max_iters = 200
 
 model = dict(
     _delete_=True,
@@ -34,4 +33,3 @@ model = dict(
 optimizer = dict(_delete_=True, type='AdamW', lr=5e-4, weight_decay=1e-4)
 optim_wrapper = dict(optimizer=optimizer, clip_grad=dict(max_norm=0.1))
 param_scheduler = []
-train_cfg = dict(max_iters=max_iters, val_interval=max_iters)

@@ -1,7 +1,7 @@
 # A one-stage detector on the demo's scenes of digits, from scratch; python -m ebv_mm.conversion makes its EBV twin.
 _base_ = '../../demo/configs/detection_fc.py'
 data_root = 'data/demo/scenes'
-max_iters = 400
+max_iters = 200
 
 model = dict(
     _delete_=True,

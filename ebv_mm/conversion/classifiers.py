@@ -72,7 +72,7 @@ def find_classifiers(cfg: Config) -> Found:
     found = Found()
     with DefaultScope.overwrite_default_scope(scope):
         _walk(model, (), scope, found)
-    if not found.classifiers:
+    if all(classifier.path[0] == 'auxiliary_head' for classifier in found.classifiers):
         reasons = {**found.refused, **found.left}
         why = '; '.join(f'{name}: {reason}' for name, reason in reasons.items()) or f'{bare(model["type"])} has no head'
         raise ConversionError(f'the config has no classifier that can become EBV ({why}); give another config')

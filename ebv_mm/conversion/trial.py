@@ -98,10 +98,8 @@ def first_losses(cfg: Config, size: int = 256) -> dict:
 def _losses(model: nn.Module, cfg: Config, size: int) -> Iterable[Tuple[str, Tensor]]:
     torch.manual_seed(0)
     model.train()
-    for part in model.modules():
-        if getattr(part, 'epoch', 0) is None:  # which a hook of mmdet tells
-            part.epoch = 0
-    MessageHub.get_current_instance().update_info('iter', 0)  # for images whose size changes over time
+    for name in ('iter', 'epoch'):  # by which some heads and some sizes of images change
+        MessageHub.get_current_instance().update_info(name, 0)
     batch = getattr(_Batches, cfg.get('default_scope'))(cfg, size)
     with in_scope(cfg):
         return model(**model.data_preprocessor(batch, True), mode='loss').items()
