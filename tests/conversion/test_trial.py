@@ -1,4 +1,4 @@
-"""Converted models train: one of each kind here, all of the zoo in benchmarks/coverage.py."""
+"""Converted models train: one of each kind here, all of the zoo in benchmarks/zoo_coverage.py."""
 
 import pytest
 

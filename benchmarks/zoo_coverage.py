@@ -1,6 +1,6 @@
 """How much of the hosts' model zoos becomes EBV: every config converted as text, one model of each structure run.
 
-    python benchmarks/coverage.py --out work_dirs/coverage.jsonl --table docs/coverage.md
+    python benchmarks/zoo_coverage.py --out work_dirs/coverage.jsonl --table docs/coverage.md
 
 What is in the file already is not done again.
 """
@@ -29,7 +29,7 @@ from ebv_mm.output import markdown_table
 SECONDS = 900
 INTRODUCTION = """# How much of the hosts' model zoos becomes EBV
 
-Written by `python benchmarks/coverage.py --table docs/coverage.md`, which resumes. "With classes" leaves out models
+Written by `python benchmarks/zoo_coverage.py --table docs/coverage.md`, which resumes. "With classes" leaves out models
 that tell no two classes apart: those without labels or head, with one class, or compared with texts.
 """
 # Of the refusals, those of models that tell no fixed set of classes apart: no classifier could be converted.
