@@ -50,7 +50,7 @@ def trusted() -> List[Tuple[Any, str]]:
 
     Since torch 2.6 ``torch.load`` refuses every type that it does not know. mmengine 0.10.7 is older: it writes the
     history of the losses, numpy arrays in a ``HistoryBuffer``, and cannot read it again. Naming those types lets them
-    through and leaves the protection on.
+    through and leaves the protection on. (The fork onedl-mmengine warns, and loads without it where torch refuses.)
     """
     types = [np.ndarray, np.dtype, HistoryBuffer, *{type(np.dtype(kind)) for kind in '?bBhHiIlLqQefd'}]
     names = [(each, f'{each.__module__}.{each.__qualname__}') for each in types]
