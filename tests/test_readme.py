@@ -40,17 +40,27 @@ def test_config(code, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('line', SHELL)
 def test_command(line, tmp_path):
-    """Bases are really made; training and set-up, which the other tests do, must at least name what exists."""
+    """Bases and conversions are really made; what other tests do must at least name what exists."""
     program, *arguments = shlex.split(line)
     for word in (program, *arguments):
         if word.startswith(('tools/', 'configs/')):
             assert (REPO / word).exists(), word
-    if arguments[:1] == ['tools/make_basis.py']:
+    made = {'tools/make_basis.py': 'data/ebv/*.safetensors', 'tools/to_ebv.py': 'converted/*_ebv.py'}
+    if program == 'python' and arguments[0] in made:
         (tmp_path / 'tools').symlink_to(REPO / 'tools')
         (tmp_path / 'configs').symlink_to(REPO / 'configs')
         subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True)
-        assert list((tmp_path / 'data' / 'ebv').glob('*.safetensors'))
+        assert list(tmp_path.glob(made[arguments[0]]))
     elif program == 'make':
         assert re.search(rf'^{arguments[0]}:', (REPO / 'Makefile').read_text(), re.MULTILINE)
     else:
         assert program in ('pip', 'tools/dist_train.sh', 'tools/dist_test.sh'), line
+
+
+@pytest.mark.parametrize(
+    'page', ['README.md', 'CONTRIBUTING.md', *sorted(f'docs/{path.name}' for path in REPO.glob('docs/*.md'))]
+)
+def test_links_lead_somewhere(page):
+    text = (REPO / page).read_text(encoding='utf-8')
+    for target in re.findall(r'\]\(([^)#\s]+)', text):
+        assert '://' in target or (REPO / page).parent.joinpath(target).exists(), target

@@ -24,8 +24,7 @@ def test_all_cells_run_in_a_clean_process(cells, tmp_path):
         [sys.executable, str(script)],
         cwd=NOTEBOOK.parent,
         env=dict(os.environ, MPLBACKEND='Agg', OMP_NUM_THREADS='2'),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
