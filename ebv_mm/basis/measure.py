@@ -6,7 +6,7 @@ from typing import Iterator, Optional
 import torch
 from torch import Tensor
 
-BLOCK_ENTRIES = 1 << 24
+BLOCK_ENTRIES = 1 << 22
 
 
 def absolute_cosines(vectors: Tensor) -> Iterator[Tensor]:
@@ -34,10 +34,12 @@ def coherence_at_least(vectors: Tensor, work: float) -> float:
     count = max(1, int(work / (num_classes * dim)))
     if count >= num_classes:
         return coherence(vectors)
-    rows = _sample(num_classes, count)
-    cosines = (vectors[rows] @ vectors.T).abs_()
-    cosines[torch.arange(count), rows] = 0
-    return min(1.0, float(cosines.max()))
+    largest = 0.0
+    for rows in _sample(num_classes, count).split(max(1, BLOCK_ENTRIES // num_classes)):
+        cosines = (vectors[rows] @ vectors.T).abs_()
+        cosines[torch.arange(len(rows)), rows] = 0
+        largest = max(largest, float(cosines.max()))
+    return min(1.0, largest)
 
 
 def min_angle(vectors: Tensor) -> float:
