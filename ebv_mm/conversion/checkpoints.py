@@ -7,6 +7,7 @@ from mmengine.config import Config
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
+from ..basis_state import HoldsBasis
 from ..head import EBV_LAYERS
 from .agreement import Agreement, agreement, fit_temperature
 from .classifiers import Classifier, ConversionError
@@ -70,7 +71,8 @@ def read_checkpoint(path: str) -> dict:
 def load_weights(model: nn.Module, state: Dict[str, Tensor], path: str) -> None:
     """Load all weights of a model, by the host's own rules, or say which are missing or have another shape."""
     state = {name[len(EMA_PREFIX) :] if name.startswith(EMA_PREFIX) else name: part for name, part in state.items()}
-    if any(name.endswith(('.basis', '.basis_recipe')) for name in state.keys() - model.state_dict().keys()):
+    takes_basis = any(isinstance(module, HoldsBasis) for module in model.modules())
+    if not takes_basis and any(name.endswith(('.basis', '.basis_recipe')) for name in state):
         raise ConversionError(f'checkpoint {path!r} is of an EBV model already; give one of the host')
     for name, part in model.named_parameters():
         theirs, ours = tuple(getattr(state.get(name), 'shape', ())), tuple(part.shape)
