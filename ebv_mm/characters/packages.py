@@ -37,7 +37,10 @@ def fetch(folder: Path, package: str) -> bool:
     # unpacked beside its place and moved there whole, so that what exists is complete
     partial = target.with_name(f'{package}.partial')
     shutil.rmtree(partial, ignore_errors=True)
-    subprocess.run(['dpkg', '-x', str(found[-1]), str(partial)], check=True)
+    partial.mkdir(parents=True)  # some versions of dpkg make the last folder only
+    ran = subprocess.run(['dpkg', '-x', str(found[-1]), str(partial)], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise MissingFontsError(f'dpkg cannot unpack {found[-1]}: {ran.stderr.strip()}; delete it and try again')
     partial.rename(target)
     return True
 

@@ -27,7 +27,7 @@ SIZES = [
 
 @NEEDS_COMPILER
 @pytest.mark.parametrize('num_classes, dim, method', SIZES)
-@pytest.mark.parametrize('batch', [0, 1, 16, 37])
+@pytest.mark.parametrize('batch', [0, 1, 3, 16, 37])
 @pytest.mark.parametrize('tau', [0.5, 0.007])
 def test_sums_and_best_classes(num_classes, dim, method, batch, tau):
     basis = make_basis(num_classes, dim, method=method, structured=True, rotate=False)

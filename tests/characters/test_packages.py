@@ -14,7 +14,11 @@ def _debian(tmp_path, monkeypatch):
         '#!/bin/sh\n[ "$2" = fonts-unknown ] && { echo "E: Unable to locate package $2" >&2; exit 100; }\n'
         'echo font > "$2_1.0_all.deb"\n'
     )
-    (commands / 'dpkg').write_text('#!/bin/sh\nmkdir -p "$3/usr/share" && cp "$2" "$3/usr/share/a.ttf"\n')
+    # as dpkg does, it makes the last folder only
+    (commands / 'dpkg').write_text(
+        '#!/bin/sh\ncase "$2" in *damaged*) echo "dpkg-deb: error: not a Debian archive" >&2; exit 2;; esac\n'
+        '{ [ -d "$3" ] || mkdir "$3"; } && mkdir -p "$3/usr/share" && cp "$2" "$3/usr/share/a.ttf"\n'
+    )
     for command in commands.iterdir():
         command.chmod(0o755)
     monkeypatch.setenv('PATH', f'{commands}:/usr/bin:/bin')
@@ -34,6 +38,13 @@ def test_an_unknown_package_says_what_apt_said(tmp_path):
     with pytest.raises(MissingFontsError, match='Unable to locate package fonts-unknown; run `apt-get update`'):
         fetch(tmp_path, 'fonts-unknown')
     assert not (tmp_path / 'fonts' / 'fonts-unknown').exists()
+
+
+@pytest.mark.usefixtures('_debian')
+def test_a_damaged_package_says_what_dpkg_said(tmp_path):
+    with pytest.raises(MissingFontsError, match=r'cannot unpack .*damaged.*not a Debian archive; delete it'):
+        fetch(tmp_path, 'fonts-damaged')
+    assert not (tmp_path / 'fonts' / 'fonts-damaged').exists()
 
 
 def test_without_debian_the_error_names_the_remedy(tmp_path, monkeypatch, capsys):

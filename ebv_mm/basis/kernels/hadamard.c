@@ -148,6 +148,19 @@ void soft_sums(const basis *b, const float *z, int64_t rows, const int64_t *name
     }
 }
 
+/* Put what is above the last of the k best, of one lane of logits, among them: best first, the first class of equals. */
+static void keep_best(float *values, int64_t *classes, int64_t k, const vec *x, int64_t lane, int64_t count,
+                      int64_t first_class) {
+    for (int64_t i = 0; i < count; i++) {
+        float logit = x[i][lane];
+        if (logit <= values[k - 1]) continue;
+        int64_t place = k - 1;
+        for (; place > 0 && values[place - 1] < logit; place--)
+            values[place] = values[place - 1], classes[place] = classes[place - 1];
+        values[place] = logit, classes[place] = first_class + i;
+    }
+}
+
 /* For each row the k largest logits, best first, and their classes; and maximum and total as above.
    workspace: 2 * size vectors. values begin at LOWEST. */
 void largest(const basis *b, const float *z, int64_t rows, int64_t k, float *values, int64_t *classes, float *maximum,
@@ -161,23 +174,57 @@ void largest(const basis *b, const float *z, int64_t rows, int64_t k, float *val
         for (int64_t block = 0; block < blocks; block++) {
             int64_t here = block_logits(b, zs, block, x);
             vec best = block_maximum(x, here);
-            for (int64_t r = 0; r < count; r++) {
-                float *v = values + (first + r) * k;
-                int64_t *c = classes + (first + r) * k;
-                if (best[r] <= v[k - 1]) continue;
-                for (int64_t i = 0; i < here; i++) {
-                    float logit = x[i][r];
-                    if (logit <= v[k - 1]) continue;
-                    int64_t place = k - 1;
-                    for (; place > 0 && v[place - 1] < logit; place--)
-                        v[place] = v[place - 1], c[place] = c[place - 1];
-                    v[place] = logit, c[place] = block * b->size + i;
-                }
-            }
+            for (int64_t r = 0; r < count; r++)
+                if (best[r] > values[(first + r) * k + k - 1])
+                    keep_best(values + (first + r) * k, classes + (first + r) * k, k, x, r, here, block * b->size);
             vec larger_m = larger(best, m);
             sum = sum * exponential(m - larger_m) + block_exponentials(x, here, larger_m);
             m = larger_m;
         }
         for (int64_t r = 0; r < count; r++) maximum[first + r] = m[r], total[first + r] = sum[r];
+    }
+}
+
+/* The logits of one row with up to LANES blocks of classes, a block in each lane; LOWEST where there is no class. */
+static void side_by_side(const basis *b, const float *z, int64_t first_block, vec *x) {
+    float *o = (float *)x;
+    int units = first_block == b->forms; /* they come alone: they need no transform */
+    int64_t lanes = units ? 1 : b->forms - first_block;
+    if (lanes > LANES) lanes = LANES;
+    if (lanes < LANES) memset(o, 0, sizeof(vec) * b->size);
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        const int8_t *s = b->signs + (first_block + lane) * b->size;
+        for (int64_t i = 0; i < b->size; i++) o[i * LANES + lane] = units ? z[i] : z[i] * (s[i] * b->scale);
+    }
+    if (!units) transform(x, b->size);
+    for (int64_t lane = 0; lane < LANES; lane++) {
+        int64_t left = lane < lanes ? b->num_classes - (first_block + lane) * b->size : 0;
+        for (int64_t i = left < 0 ? 0 : left; i < b->size; i++) o[i * LANES + lane] = LOWEST;
+    }
+}
+
+/* As largest, one row after the other with LANES blocks of classes side by side: for fewer rows than lanes. */
+void largest_of_few(const basis *b, const float *z, int64_t rows, int64_t k, float *values, int64_t *classes,
+                    float *maximum, float *total, vec *workspace) {
+    int64_t blocks = (b->num_classes + b->size - 1) / b->size;
+    for (int64_t row = 0; row < rows; row++) {
+        float *v = values + row * k;
+        vec m = (vec){0} + LOWEST, sum = {0}, *x = workspace;
+        for (int64_t block = 0; block < blocks;) {
+            side_by_side(b, z + row * b->dim, block, x);
+            vec best = block_maximum(x, b->size);
+            for (int64_t lane = 0; lane < LANES; lane++)
+                if (best[lane] > v[k - 1])
+                    keep_best(v, classes + row * k, k, x, lane, b->size, (block + lane) * b->size);
+            vec larger_m = larger(best, m);
+            sum = sum * exponential(m - larger_m) + block_exponentials(x, b->size, larger_m);
+            m = larger_m;
+            block = block < b->forms && block + LANES > b->forms ? b->forms : block + LANES;
+        }
+        float top = m[0], over_lanes = 0;
+        for (int64_t lane = 1; lane < LANES; lane++) top = m[lane] > top ? m[lane] : top;
+        vec shares = sum * exponential(m - top);
+        for (int64_t lane = 0; lane < LANES; lane++) over_lanes += shares[lane];
+        maximum[row] = top, total[row] = over_lanes;
     }
 }

@@ -15,6 +15,8 @@ from .build import NoKernelError, load
 
 # embeddings that the kernel takes side by side
 LANES = 16
+# up to so many, classes lie side by side instead
+FEW_ROWS = 8
 LOWEST = -1e30
 # bytes that a workspace is aligned to
 ALIGNMENT = 64
@@ -78,7 +80,9 @@ class HadamardKernel:
             head = ctypes.byref(self.basis), _pointer(z, rows.start), ctypes.c_int64(rows.stop - rows.start)
             pointers = [_pointer(tensor, rows.start) for tensor in (values, classes, maximum, total)]
             workspace = self._workspace(2)
-            self.library.largest(*head, ctypes.c_int64(k), *pointers, _aligned(workspace))
+            library = self.library
+            best = library.largest_of_few if rows.stop - rows.start <= FEW_ROWS else library.largest
+            best(*head, ctypes.c_int64(k), *pointers, _aligned(workspace))
 
         over_rows(batch, LANES, work)
         return values, classes, log_sum(maximum, total)
@@ -106,7 +110,8 @@ def hadamard_library() -> Tuple[Optional[ctypes.CDLL], str]:
     """The compiled hadamard.c, or None and why."""
     try:
         library = load(Path(__file__).with_name('hadamard.c'))
-        library.soft_sums.restype = library.largest.restype = None
+        for function in (library.soft_sums, library.largest, library.largest_of_few):
+            function.restype = None
         return library, 'compiled'
     except NoKernelError as error:
         reason = f'torch does the work of a compiled kernel, several times slower: {error}'
