@@ -124,6 +124,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest='command', required=True)
     running = commands.add_parser('run', help='train what is not finished')
     running.add_argument('studies', nargs='+', choices=list(STUDIES), metavar='STUDY', help=', '.join(STUDIES))
+    running.add_argument('--names', nargs='+', metavar='NAME', help='only these runs, in this order (see --dry-run)')
     running.add_argument('--jobs', type=int, default=2, help='trainings at a time, one core for each')
     running.add_argument('--dry-run', action='store_true', help='only print the commands')
     running.add_argument('--again', action='store_true', help='train also what is on record')
@@ -139,6 +140,10 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.command == 'run' and args.jobs < 1:
         parser.error(f'--jobs {args.jobs}: at least one')
+    if args.command == 'run' and args.names:
+        unknown = set(args.names) - {run.name for run in runs_of(args.studies)}
+        if unknown:
+            parser.error(f'--names {" ".join(sorted(unknown))}: no run of {", ".join(args.studies)}; see --dry-run')
     # configs, tools and data are named from the clone, the folders of the command line from where it is given
     paths = {key: value.resolve() for key, value in vars(args).items() if isinstance(value, Path)}
     os.chdir(REPO)
@@ -159,7 +164,8 @@ def carry_out(args: argparse.Namespace, console: Console) -> int:
     if args.command == 'collect':
         collect(args.work_dir, args.records, console)
         return 0
-    failed = run_all(runs_of(args.studies), args, console)
+    runs = {run.name: run for run in runs_of(args.studies)}
+    failed = run_all([runs[name] for name in args.names or runs], args, console)
     if failed:
         console.print(f'not finished: {", ".join(failed)}')
     return int(bool(failed))

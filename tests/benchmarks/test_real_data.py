@@ -256,6 +256,13 @@ def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypa
     out = capsys.readouterr().out
     assert out.count('tools/train.py') == out.count('--work-dir ../elsewhere/runs/') == 9
     assert 'make_basis.py --num-classes 10 --dim 3 --out data/ebv/10x3.safetensors' in out
+    names = ['lt100-8e-d20_ebv-balanced_s0', 'lt100-8e_fc_s0']
+    assert real_data.main(['run', 'd', '--dry-run', '--records', 'none.json', '--names', *names]) == 0
+    out = capsys.readouterr().out
+    assert out.count('tools/train.py') == 2 and out.index(names[0]) < out.index(f'results/{names[1]}')
+    with pytest.raises(SystemExit):
+        real_data.main(['run', 'tau', '--dry-run', '--names', names[0]])
+    assert 'no run of tau' in capsys.readouterr().err
     assert not any(clone.iterdir()) and not any(elsewhere.iterdir())
 
 
