@@ -6,14 +6,14 @@ from typing import Dict
 import torch
 from torch import Tensor, nn
 
-from .layers import EBVConv2d, EBVLinear
+from .head import EBV_LAYERS
 from .precision import autocast_off, working_dtype
 
 
 def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
-    r"""A copy of a model in which every ``EBVLinear`` and ``EBVConv2d`` is one ordinary layer.
+    r"""A copy of a model in which every EBV layer is one ordinary layer.
 
-    Without the norm the layer is an ``nn.Linear`` or ``nn.Conv2d`` of :math:`W A x + W b`: every exporter and runtime
+    Without the norm the layer is an ``nn.Linear`` or a convolution of :math:`W A x + W b`: every exporter and runtime
     knows it, and the largest output and all signs are those of the logits, hence the predicted class. Their size is
     not. So ``keep_norm`` is needed for softmax scores, by which boxes are filtered and ranked, and wherever outputs of
     several pixels are interpolated before they are compared, as mmseg and mmdet do with segmentations and masks. The
@@ -29,12 +29,12 @@ def fold(model: nn.Module, *, keep_norm: bool = False) -> nn.Module:
             as before; fold a model after ``.half()``, not before, or its weights are rounded.
     """
     model = deepcopy(model)
-    if isinstance(model, (EBVLinear, EBVConv2d)):
+    if isinstance(model, EBV_LAYERS):
         return _folded(model, keep_norm)
     folded: Dict[nn.Module, nn.Module] = {}  # one that stands in several places stays one
     for parent in list(model.modules()):
         for name, child in parent._modules.items():  # named_children() leaves out the second of two
-            if isinstance(child, (EBVLinear, EBVConv2d)):
+            if isinstance(child, EBV_LAYERS):
                 if child not in folded:
                     folded[child] = _folded(child, keep_norm)
                 parent._modules[name] = folded[child]
@@ -95,7 +95,8 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
         out = nn.Linear(layer.in_features, len(matrix), bias is not None)
     else:
         sizes = (layer.in_channels, len(matrix), layer.kernel_size, layer.stride, layer.padding, layer.dilation)
-        out = nn.Conv2d(*sizes, bias=bias is not None, padding_mode=layer.padding_mode)
+        convolution = nn.Conv1d if isinstance(layer, nn.Conv1d) else nn.Conv2d
+        out = convolution(*sizes, bias=bias is not None, padding_mode=layer.padding_mode)
     if layer.weight.shape[1:] != out.weight.shape[1:]:
         raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
     out = out.to(layer.weight.device, working_dtype(layer.weight) if keep_norm else layer.weight.dtype)
@@ -103,6 +104,5 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     if bias is not None:
         out.bias.copy_(matrix @ bias)
     if keep_norm:
-        channel_dim = -1 if isinstance(layer, nn.Linear) else -3
-        out = FoldedClassifier(out, num_classes, layer.tau, channel_dim)
+        out = FoldedClassifier(out, num_classes, layer.tau, layer._channel_dim)
     return out.train(layer.training)

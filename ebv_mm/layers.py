@@ -209,28 +209,8 @@ class EBVLinear(_BasisClassifier, nn.Linear):
         self.out_features = dim
 
 
-@MODELS.register_module()
-class EBVConv2d(_BasisClassifier, nn.Conv2d):
-    r"""A convolutional classifier with fixed class vectors; takes the place of ``nn.Conv2d(C, num_classes, 1)``.
-
-    Args:
-        in_channels: Number C of input channels.
-        out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
-        kernel_size: Size of the projection's kernel.
-        basis, tau, balanced_init, norm_cfg, prior, reserve: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
-        args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
-
-    Shape:
-        - Input: (B, C, H, W). Output: (B, N, H', W'), in training (B, N + K, H', W'), float32 at least.
-
-    Example:
-        >>> layer = EBVConv2d(256, 80, 1, basis=dict(num_classes=81, dim=81))
-        >>> layer(torch.randn(2, 256, 28, 28)).shape
-        torch.Size([2, 80, 28, 28])
-    """
-
-    _channel_dim = -3
-    _norm_type = nn.BatchNorm2d
+class _BasisConvolution(_BasisClassifier):
+    """What convolutional classifiers share: the projection is a convolution with d output channels."""
 
     def __init__(
         self,
@@ -256,3 +236,27 @@ class EBVConv2d(_BasisClassifier, nn.Conv2d):
     def resize_projection(self, dim: int) -> None:
         super().resize_projection(dim)
         self.out_channels = dim
+
+
+@MODELS.register_module()
+class EBVConv2d(_BasisConvolution, nn.Conv2d):
+    r"""A convolutional classifier with fixed class vectors; takes the place of ``nn.Conv2d(C, num_classes, 1)``.
+
+    Args:
+        in_channels: Number C of input channels.
+        out_channels: Number N of classes, hence of outputs. (The attribute of this name becomes d, the projection's.)
+        kernel_size: Size of the projection's kernel.
+        basis, tau, balanced_init, norm_cfg, prior, reserve: As in :class:`EBVLinear`; a norm is ``BN2d`` or ``SyncBN``.
+        args, kwargs: The other arguments of ``nn.Conv2d``, for the projection.
+
+    Shape:
+        - Input: (B, C, H, W). Output: (B, N, H', W'), in training (B, N + K, H', W'), float32 at least.
+
+    Example:
+        >>> layer = EBVConv2d(256, 80, 1, basis=dict(num_classes=81, dim=81))
+        >>> layer(torch.randn(2, 256, 28, 28)).shape
+        torch.Size([2, 80, 28, 28])
+    """
+
+    _channel_dim = -3
+    _norm_type = nn.BatchNorm2d

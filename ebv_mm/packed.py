@@ -1,54 +1,25 @@
 """Layers for other shapes: points in a row, and the anchors of one position packed into one convolution."""
 
-from typing import Optional
-
 import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .basis_argument import BasisLike, resolve
-from .layers import EBVConv2d, _BasisClassifier
+from .layers import EBVConv2d, _BasisConvolution
 
 
 @MODELS.register_module()
-class EBVConv1d(_BasisClassifier, nn.Conv1d):
+class EBVConv1d(_BasisConvolution, nn.Conv1d):
     r"""A classifier of points; takes the place of ``nn.Conv1d(C, num_classes, 1)``, as in PointRend.
 
     Args:
-        in_channels, out_channels, kernel_size, basis, tau, balanced_init, norm_cfg, prior: As in
-            :class:`~ebv_mm.layers.EBVConv2d`.
-        args, kwargs: The other arguments of ``nn.Conv1d``, for the projection.
+        args, kwargs: As in :class:`~ebv_mm.layers.EBVConv2d`; a norm is ``BN1d`` or ``SyncBN``.
 
     Shape:
-        - Input: (B, C, P). Output: (B, N, P), float32 at least.
+        - Input: (B, C, P). Output: (B, N, P), in training (B, N + K, P), float32 at least.
     """
 
     _channel_dim = -2
     _norm_type = nn.BatchNorm1d
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size,
-        *args,
-        basis: BasisLike,
-        tau: float = 0.07,
-        balanced_init: bool = False,
-        norm_cfg: Optional[dict] = None,
-        prior: Optional[float] = None,
-        **kwargs,
-    ) -> None:
-        fixed = resolve(basis, out_channels)
-        super().__init__(in_channels, fixed.dim, kernel_size, *args, **kwargs)
-        self._fix(fixed, out_channels, tau, balanced_init, norm_cfg, prior, reserve=0)
-
-    def _project(self, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-        return self._conv_forward(x, weight, bias)
-
-    def resize_projection(self, dim: int) -> None:
-        super().resize_projection(dim)
-        self.out_channels = dim
 
 
 @MODELS.register_module()
@@ -74,6 +45,11 @@ class EBVAnchorConv2d(EBVConv2d):
             raise ValueError(f'out_channels = {out_channels} is no multiple of anchors = {anchors}; give A times N')
         if kwargs.get('norm_cfg') is not None:
             raise ValueError(f'norm_cfg = {kwargs["norm_cfg"]}, but anchors are normalised one by one; leave it out')
+        if kwargs.get('reserve'):
+            raise ValueError(
+                f'reserve = {kwargs["reserve"]}, but the hosts count the outputs of anchors by their classes; leave it '
+                'out, and train anew when classes come'
+            )
         super().__init__(in_channels, out_channels // anchors, *args, **kwargs)
         self._enlarge(anchors)
 

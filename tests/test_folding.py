@@ -8,6 +8,7 @@ from cases import CASES
 from torch import nn
 
 from ebv_mm import EBVConv2d, EBVLinear, fold
+from ebv_mm.packed import EBVConv1d
 
 ALL = pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 
@@ -71,6 +72,16 @@ def test_with_the_norm_kept_half_precision_costs_nothing(half):
 def test_other_kernels_and_no_bias(bias, keep_norm):
     layer = EBVConv2d(3, 5, 3, stride=2, padding=1, bias=bias, basis=dict(num_classes=5, dim=8))
     x, folded = torch.randn(2, 3, 9, 8), fold(layer, keep_norm=keep_norm)
+    assert torch.equal(folded(x).argmax(1), layer(x).argmax(1))
+    if keep_norm:
+        torch.testing.assert_close(folded(x), layer(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize('keep_norm', [False, True])
+def test_points_in_a_row(keep_norm):
+    layer = EBVConv1d(6, 5, 1, basis=dict(num_classes=5, dim=8))
+    x, folded = torch.randn(2, 6, 9), fold(nn.Sequential(layer), keep_norm=keep_norm)
+    assert not any(isinstance(part, EBVConv1d) for part in folded.modules())
     assert torch.equal(folded(x).argmax(1), layer(x).argmax(1))
     if keep_norm:
         torch.testing.assert_close(folded(x), layer(x), rtol=1e-4, atol=1e-4)

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from ebv_mm import EBVConv2d, EBVLinear, fold, make_basis
 from ebv_mm.basis import BasisError
+from ebv_mm.packed import EBVAnchorConv2d, EBVConv1d
 
 TAU = 0.07
 STRUCTURED = dict(num_classes=8, dim=16, structured=True)
@@ -54,6 +55,14 @@ def test_a_box_head_refuses_it(basis_file):
     (case,) = [case for case in CASES if case.type == 'EBVBBoxHead']
     with pytest.raises(TypeError, match='takes no reserve: its last vector is the background'):
         case.build(basis_file(11, 12), reserve=2)
+
+
+def test_other_shapes():
+    layer = EBVConv1d(6, 5, 1, basis=DENSE, reserve=3)
+    x = torch.randn(2, 6, 4)
+    assert layer(x).shape == (2, 8, 4) and layer.eval()(x).shape == (2, 5, 4)
+    with pytest.raises(ValueError, match='reserve = 3, but the hosts count the outputs of anchors'):
+        EBVAnchorConv2d(6, 10, 1, anchors=2, basis=DENSE, reserve=3)
 
 
 def test_too_few_vectors_and_no_number():

@@ -14,6 +14,7 @@ from mmengine.runner import save_checkpoint
 
 from ebv_mm.export import FORMATS, agreement, linear_twin, networks_of, plugged, run_file, write
 from ebv_mm.export.files import OPSET, SUFFIX
+from ebv_mm.export.linear import names_of_ours
 from ebv_mm.export.models import image_of, load_model, test_batches
 from ebv_mm.launch import argument_parser, existing_checkpoint, load_config, one_sentence
 from ebv_mm.launch.data_files import check_data
@@ -102,6 +103,9 @@ def export_linear(model: torch.nn.Module, cfg, batches: list, stem: Path) -> Non
     for name, scale in scales.items():
         print(f'{name}: scale {scale:.4g}')
     print(f'{stem}.py, {stem}.pth')
+    left = names_of_ours(twin_cfg)
+    if left:
+        print(f'the config still needs ebv_mm, because it names {", ".join(left)}')
     print(agreement(model, twin, batches))
 
 

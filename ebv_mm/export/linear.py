@@ -4,12 +4,13 @@ from typing import Dict, Iterable, List, Tuple
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import MODELS
+from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, METRICS, MODELS, TRANSFORMS
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ..folding import fold
 from ..head import EBV_LAYERS
+from ..launch.configs import nodes, type_name
 
 # What a head of ours is without its basis, and the arguments that only ours have.
 PLAIN_TYPES = {
@@ -22,15 +23,41 @@ PLAIN_TYPES = {
 OURS = ('basis', 'tau', 'balanced_init', 'prior', 'reserve', 'streaming', 'predict_topk')
 # where norm_cfg is of the embedding; elsewhere it is the host's
 NORMED = ('EBVClsHead', 'EBVLinear', 'EBVConv2d')
+# where names of ours are registered
+REGISTRIES = (MODELS, DATASETS, TRANSFORMS, METRICS, HOOKS, DATA_SAMPLERS)
 MOST_FEATURES = 4096
 PIXELS_PER_IMAGE = 500
 
 
 def linear_config(cfg: Config) -> Config:
-    """The config with each head of ours replaced by the host's own."""
+    """The config with each head of ours replaced by the host's own, without our hooks, which only EBV layers need.
+
+    It imports ebv_mm only if it names something else of ours: :func:`names_of_ours`.
+    """
     cfg = cfg.copy()
     cfg.model = type(cfg.model)(_plain(cfg.model.to_dict()))
+    if cfg.get('custom_hooks'):
+        cfg.custom_hooks = [hook for hook in cfg.custom_hooks if not is_ours(hook)]
+    if cfg.get('custom_imports') and not names_of_ours(cfg):
+        imports = cfg.custom_imports['imports']
+        imports = [imports] if isinstance(imports, str) else imports
+        others = [name for name in imports if name.partition('.')[0] != 'ebv_mm']
+        cfg.pop('custom_imports')
+        if others:
+            cfg.custom_imports = dict(imports=others, allow_failed_imports=False)
     return cfg
+
+
+def names_of_ours(cfg: Config) -> List[str]:
+    """The types of ebv_mm that a config names, such as a data set or a metric, each once."""
+    return sorted({type_name(node) for _, node in nodes(cfg._cfg_dict) if is_ours(node)})
+
+
+def is_ours(node: dict) -> bool:
+    """Whether the type of a config's node is one of ebv_mm."""
+    kind, name = node.get('type'), type_name(node)
+    found = [kind, *(registry.module_dict.get(name) for registry in REGISTRIES)]
+    return any(str(getattr(one, '__module__', '')).partition('.')[0] == 'ebv_mm' for one in found)
 
 
 def _plain(node: object) -> object:
@@ -38,7 +65,7 @@ def _plain(node: object) -> object:
         return [_plain(child) for child in node]
     if not isinstance(node, dict):
         return node
-    name = str(node.get('type', '')).rpartition('.')[2]
+    name = type_name(node)
     if 'basis' not in node or not name.startswith('EBV'):
         return {key: _plain(child) for key, child in node.items()}
     ours = (*OURS, 'norm_cfg') if name in NORMED else OURS

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from scenes import write_bases, write_scenes
 
-from ebv_mm.export.linear import fitted_scale, linear_config
+from ebv_mm.export.linear import fitted_scale, linear_config, names_of_ours
 from ebv_mm.export.pooling import FixedPool
 
 REPO = Path(__file__).parents[2]
@@ -74,9 +74,13 @@ def test_networks_predict_what_the_model_predicts(name, kind, suffix, trained, c
 @HOSTS
 def test_fc_is_a_checkpoint_of_the_hosts_own_head(name, trained, capsys):
     tool('export').main([*trained(name), '--to', 'fc', '--out', 'out', '--images', '3', '--traceback'])
-    same, of, _ = agreement_in(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    same, of, _ = agreement_in(printed)
     if name == 'classification':
         assert same == of == 3
+        assert 'still needs ebv_mm, because it names ResizeCenterCrop' in printed
+    else:
+        assert 'ebv_mm' not in Path(f'out/{name}_fc.py').read_text()  # it runs where there is none
     cfg = Config.fromfile(f'out/{name}_fc.py')
     assert 'EBV' not in json.dumps(cfg.model.to_dict())
     state = torch.load(f'out/{name}_fc.pth')['state_dict']
@@ -136,3 +140,18 @@ def test_the_host_s_head_of_a_general_one():
         assert linear_config(Config(dict(model=dict(head=head)))).model.head == plain
     with pytest.raises(TypeError, match='EBVOther has no plain twin that is known'):
         linear_config(Config(dict(model=dict(head=dict(type='EBVOther', basis=basis)))))
+
+
+def test_what_else_of_ours_a_config_names_stays_and_is_told():
+    model = dict(backbone=dict(type='CIFARResNet'), head=dict(type='EBVClsHead', basis=dict(num_classes=3, dim=3)))
+    hooks = [dict(type='TauHook', start=0.1, stop=0.05, end=9), dict(type='EMAHook')]
+    imports = dict(imports=['ebv_mm', 'mine'], allow_failed_imports=False)
+    evaluator = [dict(type='StreamingAccuracy')]
+    cfg = linear_config(Config(dict(model=model, custom_hooks=hooks, custom_imports=imports, test_evaluator=evaluator)))
+    assert cfg.custom_hooks == [dict(type='EMAHook')]
+    assert names_of_ours(cfg) == ['CIFARResNet', 'StreamingAccuracy'] and cfg.custom_imports == imports
+    model = dict(model, backbone=dict(type='ResNet'))
+    cfg = linear_config(Config(dict(model=model, custom_imports=imports)))
+    assert not names_of_ours(cfg) and cfg.custom_imports.imports == ['mine']
+    cfg = linear_config(Config(dict(model=model, custom_imports=dict(imports='ebv_mm'))))
+    assert 'custom_imports' not in cfg
