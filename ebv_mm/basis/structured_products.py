@@ -37,6 +37,11 @@ class UnitProducts(Products):
     def _move(self, device: torch.device, dtype: torch.dtype) -> 'Products':
         return UnitProducts(self.num_classes, self.dim, self.one.to(device, dtype))
 
+    def with_all(self, z: Tensor, channel_dim: int = -1) -> Tensor:
+        if self.rotation is not None:
+            return super().with_all(z, channel_dim)
+        return z.narrow(channel_dim, 0, self.num_classes)
+
     def inner(self, z: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         return z[:, start:stop].clone()
 
