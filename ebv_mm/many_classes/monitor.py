@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import deque
 
 import torch
 from mmengine.hooks import Hook
@@ -13,6 +14,9 @@ from torch import Tensor, nn
 from ..losses import basis_topk
 from .advice import LEAST_SPREAD, MOST_SPREAD, advise, tau_for
 from .classifiers import ebv_layers
+
+# losses whose mean is compared with log n
+JUDGED = 50
 
 
 @HOOKS.register_module()
@@ -43,8 +47,9 @@ class EBVMonitorHook(Hook):
             raise ValueError(f'interval = {interval}, patience = {patience}, rows = {rows}; each must be at least 1')
         self.interval, self.patience, self.margin, self.rows = interval, patience, margin, rows
         self._embedding: Tensor | None = None
-        self._losses: list[float] = []
-        self._present, self._since, self._warned = 0, 0, False
+        # of the last iterations, where they are: reading one would make a GPU wait
+        self._losses: deque[Tensor] = deque(maxlen=JUDGED)
+        self._present, self._since, self._judged, self._warned = 0, 0, False, False
         self._handle = None
 
     def before_train(self, runner) -> None:
@@ -68,22 +73,26 @@ class EBVMonitorHook(Hook):
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs: dict | None = None) -> None:
         present = self.layer.products.num_classes
         if present != self._present:
-            self._present, self._since, self._losses = present, runner.iter, []
+            self._present, self._since, self._judged = present, runner.iter, False
+            self._losses.clear()
         if outputs is not None and 'loss' in outputs:
-            self._losses = [*self._losses[-49:], float(outputs['loss'])]
+            self._losses.append(outputs['loss'].detach())
         if self.every_n_train_iters(runner, self.interval) and self._embedding is not None:
             labels = torch.cat([sample.gt_label for sample in data_batch['data_samples']])
             for name, value in look(self.layer, self._embedding[: self.rows], labels[: self.rows]).items():
                 runner.message_hub.update_scalar(f'train/ebv/{name}', value)
         self._embedding = None
-        if not self._warned and runner.iter + 1 - self._since >= self.patience:
-            self._judge(runner)
+        if not (self._judged or self._warned) and runner.iter + 1 - self._since >= self.patience:
+            self._judge()
 
-    def _judge(self, runner) -> None:
-        loss = sum(self._losses) / max(1, len(self._losses))
-        self._warned = True
+    def _judge(self) -> None:
+        self._judged = True
+        if not self._losses:
+            return
+        loss = float(torch.stack(tuple(self._losses)).mean())
         if loss < math.log(self._present) - self.margin:
             return
+        self._warned = True
         print_log(
             f'training has not begun: the loss of the last {len(self._losses)} iterations is {loss:.2f}, that of a '
             f'guess among {self._present} classes {math.log(self._present):.2f}; {remedy(self.layer, self._present)}',

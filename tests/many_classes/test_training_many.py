@@ -120,3 +120,20 @@ def test_a_loss_that_stands_is_told_once(loss, stands, caplog, monkeypatch):
         text, options = said[0]
         assert options['level'] == logging.WARNING and '3.91' in text
         assert 'set tau to 0.16' in text and 'WaveHook' in text and 'learning rate' in text
+
+
+def test_a_new_wave_is_judged_anew(monkeypatch):
+    layer = ebv_mm.EBVLinear(5, 50, basis=dict(num_classes=50, dim=16, method='kerdock', structured=True), tau=0.16)
+    said = []
+    monkeypatch.setattr('ebv_mm.many_classes.monitor.print_log', lambda text, **kwargs: said.append(text))
+    hook = EBVMonitorHook(interval=100, patience=5)
+    hook.layer, layer.present = layer, 16
+
+    class Running:
+        iter = 0
+
+    for Running.iter in range(30):
+        if Running.iter == 10:
+            layer.present = None
+        hook.after_train_iter(Running, Running.iter, None, dict(loss=torch.tensor(1.0 if Running.iter < 10 else 4.0)))
+    assert len(said) == 1 and 'among 50 classes' in said[0]
