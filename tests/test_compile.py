@@ -3,6 +3,7 @@
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope
+from small_models import lenet
 from torch import nn
 from torch.nn import functional
 
@@ -45,14 +46,7 @@ def test_a_training_step_is_one_graph(kind):
 
 def test_a_whole_classifier_is_one_graph():
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        model = MODELS.build(
-            dict(
-                type='ImageClassifier',
-                backbone=dict(type='LeNet5'),
-                neck=dict(type='GlobalAveragePooling'),
-                head=dict(type='EBVClsHead', num_classes=7, in_channels=120, basis=BASIS),
-            )
-        )
+        model = MODELS.build(lenet(dict(num_classes=7, basis=BASIS)))
     model.eval()
     x = torch.randn(2, 1, 32, 32)
     compiled = torch.compile(model, fullgraph=True, backend=BACKEND)

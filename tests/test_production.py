@@ -1,6 +1,5 @@
 """docs/production.md: its commands are run on the demo's models; docs/troubleshooting.md: its messages are raised."""
 
-import importlib.util
 import re
 import shlex
 import warnings
@@ -10,6 +9,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from scripts import load_script
 
 from ebv_mm import EBVLinear
 from ebv_mm.classification import EBVClsHead
@@ -64,10 +64,7 @@ def with_closed_forms(node):
 def test_command(line, demo, capsys):
     python, script, *arguments = shlex.split(line)
     assert python == 'python'
-    spec = importlib.util.spec_from_file_location('tool', REPO / script)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    tool.main(arguments)
+    load_script(script).main(arguments)
     printed = capsys.readouterr().out
     if '--to fc' not in line and 'export' in line:
         same, of = map(int, re.search(r'16 images: (\d+) of (\d+) classes are the same', printed).groups())

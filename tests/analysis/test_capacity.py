@@ -1,24 +1,18 @@
 """How many classes fit: against what is known, with resumption, as a user calls it."""
 
 import csv
-import importlib.util
-from pathlib import Path
 
 import pytest
+from scripts import load_script
 
 from ebv_mm.analysis import capacity as module
 from ebv_mm.analysis.capacity import Search
 from ebv_mm.basis import capacity
 
-TOOL = Path(__file__).parents[2] / 'tools' / 'analysis' / 'capacity.py'
-
 
 @pytest.fixture(scope='module')
 def tool():
-    spec = importlib.util.spec_from_file_location('capacity_tool', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script('tools/analysis/capacity.py')
 
 
 @pytest.mark.parametrize('solver', ['solver', 'algorithm1'])

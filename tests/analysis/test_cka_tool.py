@@ -1,9 +1,7 @@
 """tools/analysis/cka.py as a user calls it, on tiny mmpretrain models with random weights."""
 
-import importlib.util
 import re
 import signal
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -11,10 +9,9 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
+from scripts import load_script
 
 from ebv_mm.analysis import MinibatchCKA, choose_layers, gram_matrix
-
-TOOL = Path(__file__).parents[2] / 'tools' / 'analysis' / 'cka.py'
 
 CONFIG = """
 custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
@@ -45,10 +42,7 @@ HEADS = {'fc': "type='LinearClsHead'", 'ebv': "type='EBVClsHead', basis=dict(num
 
 @pytest.fixture(scope='module')
 def tool():
-    spec = importlib.util.spec_from_file_location('cka_tool', TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script('tools/analysis/cka.py')
 
 
 @pytest.fixture(scope='module')

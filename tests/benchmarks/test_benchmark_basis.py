@@ -1,18 +1,12 @@
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
-
-FILE = Path(__file__).parents[2] / 'benchmarks' / 'basis.py'
+from scripts import load_script
 
 
 @pytest.fixture(scope='module')
 def benchmark():
-    spec = importlib.util.spec_from_file_location('basis_benchmark', FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script('benchmarks/basis.py')
 
 
 def test_it_needs_time(benchmark):

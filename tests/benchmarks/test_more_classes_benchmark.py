@@ -1,22 +1,17 @@
 """benchmarks/more_classes.py, on noise in the shape of CIFAR-10."""
 
-import importlib.util
 import json
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / 'benchmarks' / 'more_classes.py'
+from scripts import load_script
 
 
 @pytest.fixture
 def benchmark():
-    spec = importlib.util.spec_from_file_location('more_classes', SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script('benchmarks/more_classes.py')
 
 
 @pytest.fixture

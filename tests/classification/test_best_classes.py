@@ -6,6 +6,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain import ImageClassificationInferencer, get_model
 from mmpretrain.structures import DataSample
+from small_models import lenet
 
 from ebv_mm.classification import EBVClsHead
 
@@ -31,19 +32,13 @@ def test_the_scores_are_those_of_all_classes_but_for_the_rest():
 
 @pytest.mark.parametrize('topk', [None, 2])
 def test_the_inferencer_of_mmpretrain(topk):
-    head = dict(type='EBVClsHead', num_classes=7, in_channels=120, basis=dict(num_classes=7, dim=8), predict_topk=topk)
+    head = dict(num_classes=7, basis=dict(num_classes=7, dim=8), predict_topk=topk)
     pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
     cfg = Config(
         dict(
             default_scope='mmpretrain',
             custom_imports=dict(imports=['ebv_mm'], allow_failed_imports=False),
-            model=dict(
-                type='ImageClassifier',
-                backbone=dict(type='LeNet5'),
-                neck=dict(type='GlobalAveragePooling'),
-                head=head,
-                data_preprocessor=dict(mean=[127.5], std=[64.0]),
-            ),
+            model=lenet(head, data_preprocessor=dict(mean=[127.5], std=[64.0])),
             test_dataloader=dict(dataset=dict(type='CustomDataset', pipeline=pipeline)),
         )
     )

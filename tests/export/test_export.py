@@ -1,6 +1,5 @@
 """tools/export.py on a small model of each host: the exported networks predict what the model predicts."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -10,11 +9,11 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from scenes import write_bases, write_scenes
+from scripts import REPO, load_script
 
 from ebv_mm.export.linear import fitted_scale, linear_config, names_of_ours
 from ebv_mm.export.pooling import FixedPool
 
-REPO = Path(__file__).parents[2]
 CONFIGS = REPO / 'tests' / 'end_to_end' / 'configs'
 FILES = {
     'classification': [''],
@@ -22,13 +21,6 @@ FILES = {
     'detection': ['.trunk', '.bbox_head', '.mask_head'],
 }
 HOSTS = pytest.mark.parametrize('name', FILES)
-
-
-def tool(name: str):
-    spec = importlib.util.spec_from_file_location(name, REPO / 'tools' / f'{name}.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -60,7 +52,7 @@ def agreement_in(printed: str):
 @HOSTS
 @pytest.mark.parametrize('kind, suffix', [('onnx', '.onnx'), ('torchscript', '.pt')])
 def test_networks_predict_what_the_model_predicts(name, kind, suffix, trained, capsys):
-    tool('export').main([*trained(name), '--to', kind, '--out', 'out', '--images', '3', '--traceback'])
+    load_script('tools/export.py').main([*trained(name), '--to', kind, '--out', 'out', '--images', '3', '--traceback'])
     same, of, largest = agreement_in(capsys.readouterr().out)
     assert same == of > 0 and largest < 1e-4
     for part in FILES[name]:
@@ -73,7 +65,7 @@ def test_networks_predict_what_the_model_predicts(name, kind, suffix, trained, c
 
 @HOSTS
 def test_fc_is_a_checkpoint_of_the_hosts_own_head(name, trained, capsys):
-    tool('export').main([*trained(name), '--to', 'fc', '--out', 'out', '--images', '3', '--traceback'])
+    load_script('tools/export.py').main([*trained(name), '--to', 'fc', '--out', 'out', '--images', '3', '--traceback'])
     printed = capsys.readouterr().out
     same, of, _ = agreement_in(printed)
     if name == 'classification':
@@ -91,9 +83,9 @@ def test_fc_is_a_checkpoint_of_the_hosts_own_head(name, trained, capsys):
 def test_without_data_the_size_is_told(trained, capsys):
     arguments = [*trained('classification'), '--to', 'onnx', '--out', 'out', '--images', '0']
     with pytest.raises(SystemExit):
-        tool('export').main(arguments)
+        load_script('tools/export.py').main(arguments)
     assert 'give --shape H W' in capsys.readouterr().err
-    tool('export').main([*arguments, '--shape', '64', '48'])
+    load_script('tools/export.py').main([*arguments, '--shape', '64', '48'])
     assert 'input (1, 3, 64, 48)' in capsys.readouterr().out
 
 
@@ -106,7 +98,7 @@ def test_a_checkpoint_of_another_model_is_told(trained, capsys):
     ):
         torch.save(broken, checkpoint)
         with pytest.raises(SystemExit):
-            tool('export').main([config, checkpoint, '--to', 'onnx', '--images', '1'])
+            load_script('tools/export.py').main([config, checkpoint, '--to', 'onnx', '--images', '1'])
         assert told in capsys.readouterr().err
 
 

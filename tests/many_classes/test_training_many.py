@@ -7,6 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
+from small_models import lenet
 from tiny_fonts import CATALOGUE, write_fonts
 
 import ebv_mm
@@ -32,10 +33,7 @@ def config(folder, work_dir, **head):
     )
     basis = dict(num_classes=CLASSES, dim=DIM, method='kerdock', structured=True)
     norm = dict(type='BN1d', affine=False)
-    head = dict(type='EBVClsHead', num_classes=CLASSES, in_channels=120, basis=basis, tau=0.3, norm_cfg=norm, **head)
-    model = dict(
-        type='ImageClassifier', backbone=dict(type='LeNet5'), neck=dict(type='GlobalAveragePooling'), head=head
-    )
+    model = lenet(dict(num_classes=CLASSES, basis=basis, tau=0.3, norm_cfg=norm, **head))
     test = dict(batch_size=16, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False))
     return Config(
         dict(
