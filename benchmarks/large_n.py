@@ -21,13 +21,14 @@ import torch
 from costs import network, prediction, steps
 from costs.measure import Step, busy_neighbours, machine, median_times, peak_megabytes
 from costs.steps import dense_loss, ebv_step, fc_step, fused_loss, resnet50_step, sampled_loss, streamed_loss
+from pages import fill
 from torch.nn import functional
 
 from ebv_mm.output import markdown_table, new_figure, print_table, save_figure, whole_file
 
 RESULTS = Path(__file__).with_name('results') / 'large_n.json'
 PICTURE = Path(__file__).parents[1] / 'docs' / 'large_n.png'
-MARKERS = '<!-- costs of {}: python benchmarks/large_n.py -->', '<!-- end -->'
+MARKER = '<!-- costs of {}: python benchmarks/large_n.py -->'
 
 
 class Case(NamedTuple):
@@ -184,17 +185,12 @@ TABLES: Dict[str, Callable[[bool, int], List[dict]]] = {
 
 
 def write_docs(page: Path, results: Path) -> None:
-    """Put the tables of the results between their markers; a page without a table's markers is refused."""
-    text, kept = page.read_text(), json.loads(results.read_text())
-    for name, table in kept.items():
-        begin, end = MARKERS[0].format(name), MARKERS[1]
-        if begin not in text:
-            raise ValueError(f'{page} has no line {begin!r} to put a table after; add it, and {end!r} behind')
-        before, rest = text.split(begin, 1)
-        body = f'{markdown_table(table["rows"])}\n\n{table["machine"]}, medians of {table["repeats"]}.'
-        text = f'{before}{begin}\n{body}\n{end}{rest.split(end, 1)[1]}'
-    with whole_file(page) as part:
-        part.write_text(text)
+    """Put the tables of the results into a page."""
+    kept = json.loads(results.read_text())
+    fill(page, {
+        MARKER.format(name): f'{markdown_table(table["rows"])}\n\n{table["machine"]}, medians of {table["repeats"]}.'
+        for name, table in kept.items()
+    })  # fmt: skip
     if 'growth' in kept:
         draw_growth(kept['growth']['rows'])
 

@@ -3,7 +3,7 @@
     python -m ebv_mm.characters data/characters                # once: the data
     python benchmarks/many_classes.py run size recipe          # trains what is not finished, one after the other
     python benchmarks/many_classes.py run --dry-run            # shows what there is to train
-    python benchmarks/many_classes.py report                   # tables and the picture
+    python benchmarks/many_classes.py report --docs docs/large_n.md --plot docs/large_n_law.png
 
 A finished training is a small json file in benchmarks/results/many_classes/; one that was cut off goes on from its last
 checkpoint in --work-dir. One thread; seconds are seconds of the processor, so that other jobs do not count.
@@ -240,9 +240,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     run.add_argument('--dry-run', action='store_true')
     shown = commands.add_parser('report', help='tables, and the picture')
     shown.add_argument('--plot', type=Path, help='write the picture here')
+    shown.add_argument(
+        '--docs', type=Path, metavar='PAGE', help='put the tables into a page, in place of printing them'
+    )
     args = parser.parse_args(argv)
     if args.command == 'report':
-        return report(RESULTS, args.plot)
+        return report(RESULTS, args.plot, args.docs)
     for name in args.studies:
         if name not in STUDIES:
             parser.error(f'unknown study {name!r}; choose from {", ".join(STUDIES)}')

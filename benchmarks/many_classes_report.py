@@ -1,15 +1,18 @@
 """Tables and the picture of benchmarks/many_classes.py, from the results that are there."""
 
 import json
+import math
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from many_classes_trials import STUDIES, Trial
+from many_classes_trials import STEPS, STUDIES, Trial, helped, plain
+from pages import fill
 
 from ebv_mm.output import markdown_table, new_figure, save_figure
 
 # accuracies whose steps are counted, in percent
 LEVELS = (25, 50)
+MARKER = '<!-- trainings: python benchmarks/many_classes.py report -->'
 
 
 def read(results: Path) -> Dict[Trial, dict]:
@@ -72,28 +75,64 @@ def titled(num_classes: int, pixels: bool) -> str:
     return f'{num_classes:,} written characters' + ', the classifier alone, on pixels' * pixels
 
 
+def cost_in_steps(found: Dict[Trial, dict], level: float = 50) -> Dict[str, List[Tuple[float, float]]]:
+    """(N / d, steps to an accuracy over those of FC with the same hidden layer and seed), plain EBV and with helpers.
+
+    Infinite where EBV does not get there. Trials that vary something else are left out.
+    """
+    kinds = {'EBV': plain, 'EBV, hidden layer, norm and falling tau': helped}
+    out: Dict[str, List[Tuple[float, float]]] = {kind: [] for kind in kinds}
+    for trial, result in found.items():
+        for kind, make in kinds.items():
+            if trial.pixels or trial != make(trial.num_classes, trial.steps, trial.dim or 4, seed=trial.seed):
+                continue
+            twin = found.get(Trial('fc', trial.num_classes, trial.steps, hidden=trial.hidden, seed=trial.seed))
+            theirs = twin and steps_to(twin['curve'], level)
+            if theirs:
+                ours = steps_to(result['curve'], level)
+                out[kind].append((trial.num_classes / trial.dim, math.inf if ours is None else ours / theirs))
+    return out
+
+
 def draw(found: Dict[Trial, dict], path: Path) -> None:
-    """Accuracy over steps, a panel for each N, the first seed."""
-    panels = panels_of(found)
-    figure = new_figure(6 * len(panels), 4.5)
-    for axes, (num_classes, pixels) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
-        for trial, result in found.items():
-            if (trial.num_classes, trial.pixels, trial.seed) == (num_classes, pixels, 0):
-                line = '--' if trial.classifier == 'fc' else '-'
-                points = [(point['step'], point['top1']) for point in result['curve']]
-                axes.plot(*zip(*points), line, label=described(trial))
-        axes.set(title=titled(num_classes, pixels), xlabel='steps', ylabel='top-1, unseen fonts, %')
-        axes.legend(fontsize=6)
+    """Steps to half of the test right, over N / d; beside it the curves of 1,000 classes, first seed."""
+    figure = new_figure(11, 4)
+    left, right = figure.subplots(1, 2)
+    never = 1.3 * max([2.0, *(y for points in cost_in_steps(found).values() for _, y in points if y < math.inf)])
+    for k, (kind, points) in enumerate(cost_in_steps(found).items()):
+        reached = [point for point in points if point[1] < math.inf]
+        if reached:
+            left.plot(*zip(*reached), 'os'[k], color=f'C{k}', label=kind)
+        missed = [x for x, y in points if y == math.inf]
+        if missed:
+            left.plot(missed, [never] * len(missed), '^', color=f'C{k}', fillstyle='none', label=f'{kind}: not reached')
+    left.axhline(1, color='0.6', linewidth=1)
+    left.set(xscale='log', xlabel='classes per dimension, N / d', ylabel='steps to 50 %, FC = 1', ylim=(0, None))
+    left.set_title('How many more steps than FC')
+    left.legend(fontsize=7)
+    for trial in (Trial('fc', 1000, STEPS[1000]), *(plain(1000, STEPS[1000], dim) for dim in (1024, 256, 64))):
+        if trial in found:
+            points = [(point['step'], point['top1']) for point in found[trial]['curve']]
+            right.plot(*zip(*points), '--' if trial.classifier == 'fc' else '-', label=described(trial))
+    right.set(xlabel='steps', ylabel='top-1 in unseen fonts, %', title='1,000 written characters')
+    if right.lines:
+        right.legend(fontsize=7)
     save_figure(figure, path)
 
 
-def report(results: Path, plot: Optional[Path]) -> int:
-    """Print the tables as Markdown, and draw the picture where one is asked for."""
+def report(results: Path, plot: Optional[Path], page: Optional[Path]) -> int:
+    """Print the tables as Markdown, or put them into a page; draw the picture where one is asked for."""
     found = read(results)
     total = len(dict.fromkeys(trial for trials in STUDIES.values() for trial in trials))
-    print(f'{len(found)} of {total} trainings are finished')
-    for num_classes, pixels in panels_of(found):
-        print(f'\n{titled(num_classes, pixels)}\n\n{markdown_table(rows(found, num_classes, pixels))}')
+    tables = [
+        f'**{titled(num_classes, pixels)}**\n\n{markdown_table(rows(found, num_classes, pixels))}'
+        for num_classes, pixels in panels_of(found)
+    ]
+    text = '\n\n'.join([*tables, f'{len(found)} of {total} trainings are finished.'])
+    if page is None:
+        print(text)
+    else:
+        fill(page, {MARKER: text})
     if plot is not None:
         if not found:
             print(f'no training is finished, so {plot} is not drawn')

@@ -152,6 +152,12 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         replace(trial, pretrained=True)
         for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024))
     ),
+    # forty thousand classes from a backbone that knows other characters: all at once, and in waves
+    'waves-40000': tuple(
+        replace(trial, pretrained=True, waves=waves)
+        for waves in ((), ((0, 4096), (75, 16384), (150, 40000)))
+        for trial in (helped(40000, 300, 4096), Trial('fc', 40000, 300))
+    ),
     'size-20000': (
         Trial('fc', 20000, STEPS[20000], hidden=4096, rate=0.001),
         Trial('fc', 20000, STEPS[20000], hidden=4096),

@@ -6,6 +6,7 @@ import os
 
 import large_n
 import pytest
+from pages import END
 
 
 def test_no_repeats_are_refused():
@@ -46,10 +47,10 @@ def test_tables_are_kept_and_written_between_their_markers(tmp_path, monkeypatch
     large_n.keep('loss', dict(machine='a machine', repeats=3, rows=rows))
     assert list(json.loads(large_n.RESULTS.read_text())) == ['growth', 'loss']
     page = tmp_path / 'page.md'
-    page.write_text('before\n' + large_n.MARKERS[0].format('growth') + '\nold\n' + large_n.MARKERS[1] + '\nafter\n')
+    page.write_text('before\n' + large_n.MARKER.format('growth') + '\nold\n' + END + '\nafter\n')
     with pytest.raises(ValueError, match='no line .*costs of loss'):
         large_n.main(['--docs', str(page)])
-    page.write_text(page.read_text() + large_n.MARKERS[0].format('loss') + '\n' + large_n.MARKERS[1] + '\n')
+    page.write_text(page.read_text() + large_n.MARKER.format('loss') + '\n' + END + '\n')
     for _ in range(2):  # the second time changes nothing
         assert large_n.main(['--docs', str(page)]) == 0
     text = page.read_text()

@@ -1,4 +1,5 @@
 import json
+import math
 
 import many_classes
 import many_classes_noise
@@ -99,17 +100,43 @@ def test_steps_to_an_accuracy():
 
 def test_the_report_says_what_is_there(tmp_path, capsys):
     folder = tmp_path / 'results'
-    assert many_classes_report.report(folder, tmp_path / 'x.png') == 1
+    assert many_classes_report.report(folder, tmp_path / 'x.png', None) == 1
     assert '0 of' in capsys.readouterr().out
     folder.mkdir()
     trial = STUDIES['size'][1]
     curve = [dict(step=120, seconds=60.0, loss=2.0, top1=40.0), dict(step=240, seconds=120.0, loss=1.0, top1=60.0)]
     result = dict(trial=trial.as_dict(), parameters=2_500_000, curve=curve)
     (folder / f'{trial.name}.json').write_text(json.dumps(result))
-    assert many_classes_report.report(folder, tmp_path / 'x.png') == 0
+    assert many_classes_report.report(folder, tmp_path / 'x.png', None) == 0
     out = capsys.readouterr().out
     assert '1 of' in out and '| 75 | 180 | 60.0 | 0.50 | 2.5 M |' in out
     assert (tmp_path / 'x.png').stat().st_size > 1000
+
+    page = tmp_path / 'page.md'
+    page.write_text(f'above\n{many_classes_report.MARKER}\nold\n<!-- end -->\nbelow\n')
+    assert many_classes_report.report(folder, None, page) == 0
+    assert f'{many_classes_report.MARKER}\n{out.strip()}\n<!-- end -->\nbelow' in page.read_text()
+    (tmp_path / 'other.md').write_text('no line for a table')
+    with pytest.raises(ValueError, match='has no line'):
+        many_classes_report.report(folder, None, tmp_path / 'other.md')
+    assert (tmp_path / 'other.md').read_text() == 'no line for a table'
+
+
+def test_steps_are_counted_against_fc_with_the_same_hidden_layer_and_seed():
+    def reaches_half_at(step):
+        return dict(curve=[dict(step=step, top1=50.0)])
+
+    found = {
+        Trial('fc', 1000, 240, seed=1): reaches_half_at(100),
+        Trial('fc', 1000, 240, hidden=4096, seed=1): reaches_half_at(40),
+        plain(1000, 240, 256, seed=1): reaches_half_at(150),
+        plain(1000, 240, 64, seed=1): dict(curve=[dict(step=240, top1=20.0)]),
+        plain(1000, 240, 256, seed=0): reaches_half_at(77),  # no FC of this seed
+        plain(1000, 240, 256, seed=1, norm=True): reaches_half_at(10),  # something else is varied
+        helped(1000, 240, 256, seed=1): reaches_half_at(60),
+    }
+    plain_points, helped_points = many_classes_report.cost_in_steps(found).values()
+    assert plain_points == [(1000 / 256, 1.5), (1000 / 64, math.inf)] and helped_points == [(1000 / 256, 1.5)]
 
 
 @pytest.mark.parametrize(('num_classes', 'dim'), [(128, 16), (256, 64), (64, 64)])
