@@ -1,6 +1,6 @@
 """Equiangular Basis Vectors for OpenMMLab: importing this registers every name, and imports no host library."""
 
-from . import compat, lazy
+from . import compat, lazy, lost_layers
 from .basis import Basis, DenseBasis, load_basis, make_basis, save_basis
 from .conversion import to_ebv
 from .folding import fold
@@ -30,6 +30,7 @@ __all__ = [
 
 compat.mend()
 lazy.register()
+lost_layers.watch_builds()
 
 
 def __getattr__(name: str):

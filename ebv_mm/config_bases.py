@@ -4,6 +4,8 @@ from typing import List
 
 from mmengine.config import Config
 
+from .config_nodes import nodes
+
 
 def read_config(file: str) -> dict:
     """A config as plain dicts; whatever is wrong with it is a ValueError, an OSError or an ImportError."""
@@ -17,11 +19,5 @@ def read_config(file: str) -> dict:
 
 def basis_paths(config: object) -> List[str]:
     """The basis files that a config, nested dicts and lists, names: each string under a key ``basis``, once."""
-    if isinstance(config, dict):
-        own = [config['basis']] if isinstance(config.get('basis'), str) else []
-        nested = [path for value in config.values() for path in basis_paths(value)]
-    elif isinstance(config, (list, tuple)):
-        own, nested = [], [path for value in config for path in basis_paths(value)]
-    else:
-        return []
-    return list(dict.fromkeys(own + nested))
+    named = (node.get('basis') for _, node in nodes(config))
+    return list(dict.fromkeys(path for path in named if isinstance(path, str)))

@@ -7,6 +7,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from .basis_argument import BasisLike
+from .catalogue import why_refused
 from .layers import EBVConv2d, EBVLinear
 from .packed import EBVAnchorConv2d, EBVConv1d
 
@@ -44,6 +45,9 @@ def EBVHead(  # noqa: N802
     shared = {name: kwargs.pop(name) for name in ('balanced_init', 'prior', 'reserve') if name in kwargs}
     config = dict(head) if isinstance(head, dict) else dict(type=head)
     module = MODELS.build({**config, **kwargs})
+    why = why_refused(module)
+    if why is not None:
+        raise TypeError(f'{type(module).__name__} cannot become an EBV head, because {why}; leave it as it is')
     put_layers(module, layer, dict(basis=basis, tau=tau, **shared))
     return module
 

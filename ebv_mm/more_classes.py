@@ -9,7 +9,8 @@ from mmengine.config import Config
 from torch import Tensor
 
 from .basis import DenseBasis, extend_basis, save_basis
-from .launch.configs import ConfigError, nodes, type_name
+from .config_nodes import nodes, type_name
+from .launch.configs import ConfigError
 
 # The classifier of each of our heads that can have more classes, and why others cannot.
 CLASSIFIERS = {'EBVClsHead': 'fc', 'EBVDecodeHead': 'conv_seg'}

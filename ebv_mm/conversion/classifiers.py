@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Tuple, Union
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from .catalogue import OWN_TYPES, PLACES, REFUSED, SIGMOID_LAYERS, WITHOUT_CLASSES, Place
+from ..catalogue import OWN_TYPES, SIGMOID_LAYERS, Place, known
 
 HOSTS = ('mmpretrain', 'mmdet', 'mmseg')
 # LinearClsHead as the projection of a language model, and teachers, whose weights are another checkpoint's.
@@ -103,16 +103,15 @@ def _classify(node: dict, path: Path, name: str, scope: Optional[str], found: Fo
     if not (bare(kind).endswith('Head') or 'num_classes' in node):
         return False
     cls = _class_of(kind, node.get('_scope_', scope))
-    known = next(filter(None, (_known(base) for base in getattr(cls, '__mro__', ()))), None)
-    if known is None:
+    place = known(cls) if cls is not None else None
+    if place is None:
         if bare(kind).endswith('Head') and 'num_classes' in node:
             found.left[name] = f'{bare(kind)} is unknown here; write EBVHead with its layer by hand'
         return False
-    if isinstance(known, tuple):
-        table, reason = known
-        getattr(found, table)[name] = reason
+    if not isinstance(place, Place):
+        getattr(found, place.table)[name] = place.reason
         return True
-    _note(node, cls, known, path, name, found)
+    _note(node, cls, place, path, name, found)
     return True
 
 
@@ -122,7 +121,9 @@ def _note(node: dict, cls: type, place: Place, path: Path, name: str, found: Fou
 
     classes = place.classes(get)
     if not isinstance(classes, int) or classes < 0:
-        return  # a backbone without its classifier
+        if bare(node['type']).endswith('Head'):  # otherwise it is a backbone without its classifier
+            found.left[name] = 'it has no num_classes of its own; write it there'
+        return
     if place.agnostic and get(place.agnostic):
         found.left[name] = 'one output for all classes'
         return
@@ -189,16 +190,6 @@ def default_of(cls: type, argument: str) -> object:
         if parameter is not None:
             return None if parameter.default is inspect.Parameter.empty else parameter.default
     return None
-
-
-def _known(cls: type) -> Union[Place, Tuple[str, str], None]:
-    name = cls.__name__
-    host = cls.__module__.split('.')[0]
-    place = PLACES.get(f'{host}.{name}', PLACES.get(name))
-    if place is not None:
-        return place
-    tables = dict(refused=REFUSED, left=WITHOUT_CLASSES)
-    return next(((table, reasons[name]) for table, reasons in tables.items() if name in reasons), None)
 
 
 def _class_of(kind: Union[str, type], scope: Optional[str]) -> Optional[type]:

@@ -9,8 +9,9 @@ from mmengine.config import Config
 
 from ..basis import config_command, size_in_name
 from ..config_bases import basis_paths
+from ..config_nodes import nodes, type_name
 from ..head import EBV_LAYERS
-from .configs import ConfigError, count_nodes, nodes, type_name
+from .configs import ConfigError
 from .data_files import check_data, dataset_class, datasets_of
 
 # What a run of each kind needs in its config.
@@ -174,14 +175,3 @@ def watch_for_lost_bases(model: torch.nn.Module) -> None:
             )
 
     model._register_load_state_dict_pre_hook(look)
-
-
-def check_classifiers(model_cfg: dict, model: torch.nn.Module) -> None:
-    """Raise where a host has taken an EBV layer and then put its own in its place: that would train FC."""
-    asked = count_nodes(model_cfg, lambda node: 'basis' in node)
-    built = sum(isinstance(module, EBV_LAYERS) for module in model.modules())
-    if built < asked:
-        raise ConfigError(
-            f'the config names a basis {asked} times, but the model has {built} EBV layers: a head of its host has '
-            'replaced one by a layer of its own, as DoubleConvFCBBoxHead and DIIHead do; build it by EBVHead'
-        )

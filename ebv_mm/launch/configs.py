@@ -1,9 +1,9 @@
-"""Reading a config, and finding one's way in it."""
+"""Reading a config."""
 
 import argparse
 import os
 from pathlib import Path
-from typing import Callable, Iterator, Optional
+from typing import Optional
 
 from mmengine.config import Config, ConfigDict
 
@@ -63,30 +63,6 @@ def scope_of_model(model: dict) -> Optional[str]:
     kind = model.get('type')
     name = kind if isinstance(kind, str) else getattr(kind, '__module__', '')
     return name.partition('.')[0] if '.' in name else None
-
-
-def nodes(config: object, path: str = '') -> Iterator[tuple]:
-    """Every dict in nested dicts and lists, with its path."""
-    if isinstance(config, dict):
-        yield path, config
-        children = config.items()
-    elif isinstance(config, (list, tuple)):
-        children = enumerate(config)
-    else:
-        return
-    for key, child in children:
-        yield from nodes(child, f'{path}.{key}' if path else str(key))
-
-
-def count_nodes(config: object, test: Callable[[dict], bool]) -> int:
-    """How many of a config's dicts pass a test."""
-    return sum(bool(test(node)) for _, node in nodes(config))
-
-
-def type_name(node: dict) -> str:
-    """The type of a node without its scope: a name, also where a pure Python config has the class itself."""
-    kind = node.get('type', '')
-    return (kind if isinstance(kind, str) else getattr(kind, '__name__', '')).rpartition('.')[2]
 
 
 def _loader_defaults(loader: dict) -> dict:

@@ -9,7 +9,8 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS
 
 from .. import lazy
-from .configs import ConfigError, nodes, type_name
+from ..config_nodes import nodes, type_name
+from .configs import ConfigError
 
 # Where the hosts tell how to get and to lay out their data sets.
 PAGES = {

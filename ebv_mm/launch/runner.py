@@ -7,9 +7,10 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from ..config_nodes import count_nodes
 from ..output import whole_file
-from .checks import check_classifiers, watch_for_lost_bases
-from .configs import ConfigError, count_nodes
+from .checks import watch_for_lost_bases
+from .configs import ConfigError
 
 WHOLE_FILES = 'ebv_mm.whole_files'
 
@@ -20,7 +21,6 @@ def build_runner(cfg: Config) -> Runner:
         _distribute_on_cpu(cfg)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     if isinstance(runner.model, torch.nn.Module):  # FlexibleRunner builds it later
-        check_classifiers(cfg.model, runner.model)
         watch_for_lost_bases(runner.model)
     for hook in runner.hooks:
         if isinstance(hook, CheckpointHook):

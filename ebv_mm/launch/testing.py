@@ -7,7 +7,8 @@ from typing import Sequence
 from mmengine.config import Config, ConfigDict
 from mmengine.evaluator import DumpResults
 
-from .configs import ConfigError, type_name
+from ..config_nodes import type_name
+from .configs import ConfigError
 
 # What --tta does for a config that does not say it; both flip, as the hosts' own tools do.
 DEFAULT_TTA = {

@@ -2,7 +2,7 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 
 from ..basis_argument import BasisLike
-from ..conversion.catalogue import REFUSED, WITHOUT_CLASSES
+from ..catalogue import why_refused
 from ..head import put_layers
 
 
@@ -22,8 +22,7 @@ def EBVDecodeHead(  # noqa: N802
         kwargs: The arguments of that head.
     """
     decode_head = MODELS.build(dict(type=head, **kwargs))
-    reasons = {**REFUSED, 'VPDDepthHead': WITHOUT_CLASSES['VPDDepthHead']}
-    why = next((reasons[base.__name__] for base in type(decode_head).__mro__ if base.__name__ in reasons), None)
+    why = why_refused(decode_head)
     if why is None and 'conv_seg' not in decode_head._modules:
         why = 'it has no conv_seg'
     if why is not None:

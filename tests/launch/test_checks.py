@@ -6,29 +6,17 @@ import pytest
 from mmengine.config import Config
 from torch import nn
 
-from ebv_mm import EBVConv2d, EBVLinear
+from ebv_mm import EBVLinear
 from ebv_mm.launch import ConfigError, check_run
 from ebv_mm.launch.checks import (
     check_bases,
     check_classes,
-    check_classifiers,
     check_heads,
     check_metrics,
     check_reserve,
     watch_for_lost_bases,
 )
 from ebv_mm.launch.data_files import check_data
-
-
-def test_a_classifier_that_its_host_has_replaced_is_an_error():
-    """As DoubleConvFCBBoxHead does, which takes a cls_predictor_cfg and then makes its own layer."""
-    basis = dict(num_classes=5, dim=5)
-    model = dict(box=[dict(basis=basis), dict(basis=basis)], mask=dict(layer=dict(basis='5x5.safetensors')))
-    layers = [EBVLinear(4, 5, basis=basis), EBVLinear(4, 5, basis=basis), EBVConv2d(4, 5, 1, basis=basis)]
-    check_classifiers(model, nn.ModuleList(layers))
-    layers[1] = nn.Linear(4, 5)
-    with pytest.raises(ConfigError, match='names a basis 3 times, but the model has 2 EBV layers'):
-        check_classifiers(model, nn.ModuleList(layers))
 
 
 @pytest.mark.parametrize('settings', [dict(resume=True), dict(load_from='x.pth')])

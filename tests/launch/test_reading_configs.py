@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from mmengine.config import Config
 
+from ebv_mm.config_nodes import nodes
 from ebv_mm.launch import ConfigError, argument_parser, existing_checkpoint, load_config
-from ebv_mm.launch.configs import nodes
 
 
 def arguments(config, **settings) -> SimpleNamespace:

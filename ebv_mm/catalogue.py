@@ -4,7 +4,7 @@ A class stands for its subclasses too, unless they are here themselves. Paths ar
 """
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 # What a config gives a head: its own argument, or the default of the head's class.
 Argument = Callable[[str], object]
@@ -139,7 +139,7 @@ SIGMOID_LAYERS = ('se_layer',)
 _TEXT = 'it compares features with the embeddings of texts and has no classifier of its own'
 _PRETEXT = 'it is trained without labels and has no classes'
 
-# Heads with classes that cannot become EBV heads, and why.
+# Heads that cannot become EBV heads, and why.
 REFUSED: Dict[str, str] = {
     'CSRAClsHead': 'it divides its scores by the norms of the weight of its classifier, one for each class',
     'GARetinaHead': 'its classifier is a masked convolution',
@@ -148,6 +148,7 @@ REFUSED: Dict[str, str] = {
     'IterativeDecodeHead': 'K-Net reads the weight of conv_seg as its class kernels',
     'SegmenterMaskTransformerHead': 'it compares pixels with class embeddings that pass through its transformer',
     'CoarseMaskHead': 'one linear layer gives all pixels of all classes together',
+    'VPDDepthHead': 'it regresses depth',
     'ATSSVLFusionHead': _TEXT,
     'GroundingDINOHead': _TEXT,
     'SideAdapterCLIPHead': _TEXT,
@@ -163,9 +164,35 @@ WITHOUT_CLASSES: Dict[str, str] = {
     'MaskIoUHead': 'it regresses the quality of masks',
     'GridHead': 'it finds points of the box, not classes',
     'STDCHead': 'it finds boundaries, not classes',
-    'VPDDepthHead': 'it regresses depth',
     'BEiTV1Head': _PRETEXT,
     'BEiTV2Head': _PRETEXT,
     'ClsHead': 'it has no classifier of its own',
     'MultiLabelClsHead': 'it has no classifier of its own',
 }
+
+
+class NoPlace(NamedTuple):
+    """Why a head has no classifier to replace: it is 'refused', or is 'left' because it has no classes."""
+
+    table: str
+    reason: str
+
+
+def known(cls: type) -> Union[Place, NoPlace, None]:
+    """What is known of a class, or of the nearest class that it inherits from; None where nothing is."""
+    for base in cls.__mro__:
+        name = base.__name__
+        host = base.__module__.split('.')[0]
+        place = PLACES.get(f'{host}.{name}', PLACES.get(name))
+        if place is not None:
+            return place
+        for table, reasons in (('refused', REFUSED), ('left', WITHOUT_CLASSES)):
+            if name in reasons:
+                return NoPlace(table, reasons[name])
+    return None
+
+
+def why_refused(module: object) -> Optional[str]:
+    """Why a head cannot become an EBV head; None where nothing speaks against it."""
+    place = known(type(module))
+    return place.reason if isinstance(place, NoPlace) and place.table == 'refused' else None
