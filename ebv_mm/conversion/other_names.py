@@ -6,8 +6,9 @@ from typing import Dict, List, Tuple
 import torch
 from torch import Tensor
 
-# Of timm's Swin; the number of a downsampling layer is mended apart, because timm moved it in 0.9.
-SWIN: List[Tuple[str, str]] = [
+Rules = List[Tuple[str, str]]
+# timm's Swin, its downsampling at the end of a stage, as it stood until 0.9.
+TIMM_SWIN: Rules = [
     (r'^patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'^patch_embed\.norm\.', 'backbone.patch_embed.norm.'),
     (r'^layers\.(\d)\.blocks\.(\d+)\.attn\.', r'backbone.stages.\1.blocks.\2.attn.w_msa.'),
@@ -18,8 +19,15 @@ SWIN: List[Tuple[str, str]] = [
     (r'^norm\.', 'backbone.norm3.'),
     (r'^head\.(fc\.)?', 'head.fc.'),
 ]
-# Made by the constructor: the masks of shifted windows.
-DERIVED = 'attn_mask'
+# torchvision's Swin under the names above: its features are patches, blocks, downsampling, blocks, and so on.
+TORCHVISION_SWIN: Rules = [
+    (r'^features\.0\.0\.', 'patch_embed.proj.'),
+    (r'^features\.0\.2\.', 'patch_embed.norm.'),
+    *((rf'^features\.{2 * stage + 1}\.', f'layers.{stage}.blocks.') for stage in range(4)),
+    *((rf'^features\.{2 * stage + 2}\.', f'layers.{stage}.downsample.') for stage in range(3)),
+]
+# Made by the constructor: the masks of shifted windows, the places of a window's pixels relative to each other.
+DERIVED = ('attn_mask', 'relative_position_index')
 
 
 def mmpretrain_names(state: Dict[str, Tensor]) -> Dict[str, Tensor]:
@@ -27,9 +35,16 @@ def mmpretrain_names(state: Dict[str, Tensor]) -> Dict[str, Tensor]:
     bare = {re.sub(r'^(module\.)?(backbone\.)?', '', name): value for name, value in state.items()}
     if 'layer1.0.conv1.weight' in bare and 'fc.weight' in bare:
         return {f'head.{name}' if name.startswith('fc.') else f'backbone.{name}': part for name, part in bare.items()}
+    if 'features.1.0.attn.qkv.weight' in bare:
+        return _swin({_mlp(_renamed(name, TORCHVISION_SWIN)): value for name, value in bare.items()})
     if 'patch_embed.proj.weight' in bare and 'layers.0.blocks.0.attn.qkv.weight' in bare:
         return _swin(bare)
     return state
+
+
+def _mlp(name: str) -> str:
+    """Torchvision's MLP is a sequence, with an activation and a dropout between its two layers."""
+    return name.replace('.mlp.0.', '.mlp.fc1.').replace('.mlp.3.', '.mlp.fc2.')
 
 
 def _swin(state: Dict[str, Tensor]) -> Dict[str, Tensor]:
@@ -42,16 +57,21 @@ def _swin(state: Dict[str, Tensor]) -> Dict[str, Tensor]:
             value = unfold_order(value)
             if later:
                 name = re.sub(r'^layers\.(\d)', lambda match: f'layers.{int(match[1]) - 1}', name)
-        for pattern, new in SWIN:
-            name, changed = re.subn(pattern, new, name)
-            if changed:
-                break
-        out[name] = value
+        out[_renamed(name, TIMM_SWIN)] = value
     return out
 
 
+def _renamed(name: str, rules: Rules) -> str:
+    """By the first rule that applies."""
+    for pattern, new in rules:
+        name, changed = re.subn(pattern, new, name)
+        if changed:
+            break
+    return name
+
+
 def unfold_order(value: Tensor) -> Tensor:
-    """Four neighbours one after the other (timm: columns first) -> channel by channel (mmpretrain: rows first)."""
+    """Four neighbours one after the other (timm, torchvision: columns first) -> channel by channel, rows first."""
     parts = value.reshape(*value.shape[:-1], 4, -1)
     parts = parts.index_select(-2, torch.tensor([0, 2, 1, 3]))
     return parts.transpose(-1, -2).reshape(value.shape)

@@ -36,9 +36,9 @@ SWIN = dict(
 
 
 def randomise(model: nn.Module) -> nn.Module:
-    """Running averages, and all that is one or zero at first, become random; as after training."""
-    for name, part in model.state_dict().items():
-        if part.is_floating_point() and ('running' in name or 'norm' in name or 'bn' in name):
+    """Running averages, norms and biases, one or zero at first, become random, as after training."""
+    for part in model.state_dict().values():
+        if part.is_floating_point() and part.ndim == 1:
             part.uniform_(0.5, 1.5)
     return model.eval()
 
@@ -48,11 +48,30 @@ def logits(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
     return model.head(model.extract_feat(images))
 
 
-@pytest.mark.parametrize('num_classes, dim', [(9, 6), (6, 9)])
-def test_the_authors_files(num_classes, dim, tmp_path):
-    """timm's ResNet-50, its outputs normalised, times the normalised basis: the paper's logits."""
+def timm_swin(num_classes: int) -> nn.Module:
+    return timm.create_model('swin_tiny_patch4_window7_224', num_classes=num_classes)
+
+
+def torchvision_swin(num_classes: int) -> nn.Module:
+    return torchvision.models.swin_t(num_classes=num_classes)
+
+
+def timm_resnet(num_classes: int) -> nn.Module:
+    return timm.create_model('resnet50', num_classes=num_classes)
+
+
+def torchvision_resnet(num_classes: int) -> nn.Module:
+    return torchvision.models.resnet50(num_classes=num_classes)
+
+
+@pytest.mark.parametrize(
+    'make, num_classes, dim',
+    [(timm_resnet, 9, 6), (timm_resnet, 6, 9), (torchvision_resnet, 9, 6), (torchvision_swin, 9, 6)],
+)
+def test_networks_with_an_ebv_classifier(make, num_classes, dim, tmp_path):
+    """A network into R^d, as the authors save theirs: its outputs and the basis, both normalised, give the logits."""
     torch.manual_seed(0)
-    net = randomise(timm.create_model('resnet50', num_classes=dim))
+    net = randomise(make(dim))
     raw = torch.randn(num_classes, dim)
 
     class Net(nn.Module):
@@ -62,14 +81,15 @@ def test_the_authors_files(num_classes, dim, tmp_path):
 
     torch.save(nn.DataParallel(Net()).state_dict(), tmp_path / 'authors.pth')
     (tmp_path / 'basis.pkl').write_bytes(pickle.dumps(raw))
-    cfg = Config(RESNET)
-    cfg.model.head.update(num_classes=num_classes, basis=f'{num_classes}x{dim}.safetensors')
-    cfg.dump(str(tmp_path / 'resnet50_ebv.py'))
-    main([str(tmp_path / name) for name in ('resnet50_ebv.py', 'authors.pth')]
+    swin = make is torchvision_swin
+    cfg = Config(SWIN if swin else RESNET)
+    cfg.model.head.update(type='EBVClsHead', num_classes=num_classes, basis=f'{num_classes}x{dim}.safetensors', tau=TAU)
+    cfg.dump(str(tmp_path / 'net.py'))
+    main([str(tmp_path / name) for name in ('net.py', 'authors.pth')]
          + ['--authors-basis', str(tmp_path / 'basis.pkl'), '--out', str(tmp_path / 'out')])  # fmt: skip
     model = build(cfg)
-    model.load_state_dict(torch.load(tmp_path / 'out' / 'resnet50_ebv.pth')['state_dict'])
-    images = torch.randn(2, 3, 64, 64)
+    model.load_state_dict(torch.load(tmp_path / 'out' / 'net.pth')['state_dict'])
+    images = torch.randn(2, 3, *((224, 224) if swin else (64, 64)))
     with torch.no_grad():
         expected = functional.normalize(net(images)) @ functional.normalize(raw).T / TAU
     torch.testing.assert_close(logits(model, images), expected, rtol=1e-4, atol=1e-4)
@@ -96,10 +116,10 @@ def old_timm(state: dict) -> dict:
     return out
 
 
-@pytest.mark.parametrize('rename', [dict, old_timm])
-def test_swin_of_timm(rename):
+@pytest.mark.parametrize('make, rename', [(timm_swin, dict), (timm_swin, old_timm), (torchvision_swin, dict)])
+def test_swin_with_an_fc_classifier(make, rename):
     torch.manual_seed(0)
-    net = randomise(timm.create_model('swin_tiny_patch4_window7_224', num_classes=6))
+    net = randomise(make(6))
     state = mmpretrain_names(rename(net.state_dict()))
     model = build(Config(SWIN))
     missing, unexpected = model.load_state_dict(state, strict=False)
