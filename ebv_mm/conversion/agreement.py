@@ -31,6 +31,17 @@ class Logits(NamedTuple):
     ebv: Tensor
 
 
+def typical_length(seen: List[Logits], groups: Sequence[int], prior: Optional[float]) -> float:
+    """The root mean square of FC's logits as vectors, without the prior and what a softmax does not notice."""
+    squares = total = 0.0
+    for pair in seen:
+        logits = pair.fc - _logit(prior)
+        parts = [part - part.mean(1, keepdim=True) for part in logits.split(list(groups), 1)] if groups else [logits]
+        squares += sum(float(part.square().sum()) for part in parts)
+        total += len(logits)
+    return math.sqrt(squares / max(total, 1))
+
+
 def fit_temperature(seen: List[Logits], groups: Sequence[int], prior: Optional[float]) -> float:
     r"""The tau that minimises the cross-entropy of EBV's scores with respect to FC's.
 

@@ -1,7 +1,8 @@
 """A checkpoint of a host's model becomes one of its EBV model."""
 
+import math
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from mmengine.config import Config
 from mmengine.runner.checkpoint import CheckpointLoader
@@ -9,10 +10,9 @@ from torch import Tensor, nn
 
 from ..basis_state import HoldsBasis
 from ..head import EBV_LAYERS
-from .agreement import Agreement, agreement, fit_temperature
+from .agreement import Agreement, Logits, agreement, fit_temperature, typical_length
 from .classifiers import Classifier, ConversionError
 from .models import (
-    build,
     compare_on_images,
     compare_on_random_features,
     in_scope,
@@ -20,21 +20,23 @@ from .models import (
     noise,
     test_images,
 )
-from .other_names import mmpretrain_names
 from .results import same_results
 from .weights import plain_weights, projection, put_projection
 
 EMA_PREFIX = 'module.'
+# The constant that steadies |v|, in lengths of FC's logits: their scale then varies by 1 / (2 * 10^2), half a percent.
+STEADINESS = 10
 
 
 @dataclass
 class Layer:
-    """An FC layer of a model and the EBV layer in its place."""
+    """An FC layer of a model and the EBV layer in its place; ``steady`` as in :func:`~.weights.projection`."""
 
     name: str
     classifier: Classifier
     fc: nn.Module
     ebv: nn.Module
+    steady: float = 0.0
 
     @property
     def anchors(self) -> int:
@@ -75,6 +77,8 @@ def load_weights(model: nn.Module, state: Dict[str, Tensor], path: str) -> None:
     if not takes_basis and any(name.endswith(('.basis', '.basis_recipe')) for name in state):
         raise ConversionError(f'checkpoint {path!r} is of an EBV model already; give one of the host')
     for name, part in model.named_parameters():
+        if name.startswith('backbone.'):
+            continue  # no classes there
         theirs, ours = tuple(getattr(state.get(name), 'shape', ())), tuple(part.shape)
         if theirs and theirs[0] != ours[0] and theirs[1:] == ours[1:]:
             raise ConversionError(
@@ -82,16 +86,17 @@ def load_weights(model: nn.Module, state: Dict[str, Tensor], path: str) -> None:
                 'checkpoint of as many classes'
             )
     try:
-        missing = set(model.load_state_dict(state, strict=False).missing_keys)
+        loaded = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         line = ' '.join(str(error).split())[:200]
         raise ConversionError(f'checkpoint {path!r} is of another model ({line}); give one of this config') from error
-    lost = [name for name, _ in model.named_parameters() if name in missing]
-    if lost:
-        raise ConversionError(
-            f'checkpoint {path!r} lacks {len(lost)} weights of the model, such as {lost[0]}; give a checkpoint of '
-            'this config'
-        )
+    lost = [name for name, _ in model.named_parameters() if name in set(loaded.missing_keys)]
+    more = [name for name in loaded.unexpected_keys if name.endswith('.weight')]
+    for names, what in ((lost, 'lacks {} weights of the model'), (more, 'has {} weights that the model has not')):
+        if names:
+            raise ConversionError(
+                f'checkpoint {path!r} {what.format(len(names))}, such as {names[0]}; give a checkpoint of this config'
+            )
 
 
 def pair_layers(fc: nn.Module, ebv: nn.Module, classifiers: List[Classifier]) -> List[Layer]:
@@ -111,7 +116,7 @@ def convert_weights(fc: nn.Module, ebv: nn.Module, layers: List[Layer]) -> None:
     ebv.load_state_dict({k: v for k, v in fc.state_dict().items() if not k.startswith(classifiers)}, strict=False)
     for layer in layers:
         plain = plain_weights(layer.fc, layer.anchors)
-        made = projection(plain, layer.ebv.vectors, groups=layer.groups, prior=layer.ebv.prior)
+        made = projection(plain, layer.ebv.vectors, groups=layer.groups, prior=layer.ebv.prior, steady=layer.steady)
         put_projection(layer.ebv, made)
 
 
@@ -129,35 +134,52 @@ class Converted:
 
 
 def convert_checkpoint(
-    cfg: Config, ebv_cfg: Config, classifiers: List[Classifier], path: str, *, tau: Optional[float], images: int
+    checkpoint: dict,
+    fc: nn.Module,
+    layers: List[Layer],
+    ebv: nn.Module,
+    cfg: Config,
+    *,
+    tau: Optional[float],
+    images: int,
 ) -> Converted:
     """Convert the weights of a checkpoint, and those of its moving average.
 
     Args:
-        cfg, ebv_cfg: The host's config and the converted one.
-        classifiers: Of the config.
-        path: The checkpoint.
+        checkpoint: As :func:`read_checkpoint` gives it.
+        fc, ebv: The host's model, which has the weights of the checkpoint, and the EBV model.
+        layers: Of both, where they differ.
+        cfg: The host's config.
         tau: Temperature; None to fit one for each head on images.
         images: How many.
     """
-    checkpoint = read_checkpoint(path)
-    fc, ebv = build(cfg), build(ebv_cfg)
-    load_weights(fc, mmpretrain_names(checkpoint['state_dict']), path)
-    layers = pair_layers(fc, ebv, classifiers)
-    convert_weights(fc, ebv, layers)
     batches, kind = test_images(cfg, images), 'test images'
     if batches is None:
         batches, kind = noise(cfg, images), 'images of noise'
-    with in_scope(cfg):
-        pairs = compare_on_images(fc, {layer.name: layer.ebv for layer in layers}, batches)
+
+    def look() -> Dict[str, List[Logits]]:
+        convert_weights(fc, ebv, layers)
+        with in_scope(cfg):
+            return compare_on_images(fc, {layer.name: layer.ebv for layer in layers}, batches)
+
+    def of_one_head() -> Iterator[Tuple[List[Layer], List[Logits]]]:
+        """The layers that share a temperature, and what they gave."""
+        for name in dict.fromkeys(layer.classifier.name for layer in layers):
+            own = [layer for layer in layers if layer.classifier.name == name]
+            yield own, [pair for layer in own for pair in pairs[layer.name]]
+
+    pairs = look()
+    for own, seen in of_one_head():
+        for layer in own:
+            layer.steady = steadiness(seen, own[0], cfg.get('default_scope'), tau)
+    pairs = look()
     taus = {}
-    for classifier in classifiers:
-        own = [layer for layer in layers if layer.classifier is classifier]
-        seen = [pair for layer in own for pair in pairs[layer.name]]
-        if tau is None and classifier.place.scores != 'cosine' and seen:
-            taus[classifier.name] = float(f'{fit_temperature(seen, own[0].groups, own[0].ebv.prior):.3g}')
+    for own, seen in of_one_head():
+        if tau is None and own[0].classifier.place.scores != 'cosine' and seen:
+            fitted = float(f'{fit_temperature(seen, own[0].groups, own[0].ebv.prior):.4g}')
+            taus[own[0].classifier.name] = fitted
             for layer in own:
-                layer.ebv.hold_tau(taus[classifier.name])
+                layer.ebv.hold_tau(fitted)
     compared = {
         layer.name: agreement(pairs[layer.name], layer.ebv.tau, layer.groups, layer.ebv.prior) for layer in layers
     }
@@ -169,11 +191,21 @@ def convert_checkpoint(
     }
     results = same_results(fc, ebv, cfg, batches)
     out = dict(meta=dict(checkpoint.get('meta') or {}), state_dict=cpu_state(ebv))
-    if 'cfg' in out['meta']:
-        out['meta']['cfg'] = ebv_cfg.pretty_text
     if 'ema_state_dict' in checkpoint:
         out['ema_state_dict'] = _convert_ema(checkpoint['ema_state_dict'], fc, ebv, layers)
     return Converted(out, layers, taus, random, compared, f'{len(batches)} {kind}', results)
+
+
+def steadiness(seen: List[Logits], layer: Layer, scope: Optional[str], tau: Optional[float]) -> float:
+    """How large a constant steadies |v|, where scores of several features are compared.
+
+    Boxes are ranked, maps of logits are resized, sigmoids rank images; only for a softmax of images the class is all.
+    """
+    compared = scope != 'mmpretrain' or layer.classifier.sigmoid
+    if not compared or layer.classifier.place.scores == 'cosine':
+        return 0.0
+    length = typical_length(seen, layer.groups, layer.ebv.prior)
+    return STEADINESS * length if tau is None else math.sqrt(max(1 / tau**2 - length**2, 0))
 
 
 def _convert_ema(state: dict, fc: nn.Module, ebv: nn.Module, layers: List[Layer]) -> dict:

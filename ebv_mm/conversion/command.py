@@ -9,10 +9,11 @@ from mmengine.config import Config
 
 from ..basis import make_basis, save_basis
 from ..output import check_writable, whole_file
-from .checkpoints import Converted, convert_checkpoint, pair_layers
+from .checkpoints import Converted, convert_checkpoint, load_weights, pair_layers, read_checkpoint
 from .classifiers import ConversionError
 from .configs import Conversion, converted, delta, plan, read_config
 from .models import build
+from .other_names import mmpretrain_names
 
 IMAGES = 8
 
@@ -67,22 +68,25 @@ def convert(
             check_writable(file)
         except OSError as error:
             raise ConversionError(str(error)) from error
+    # what could be wrong with the checkpoint is said before anything is written
+    fc, saved = build(cfg), read_checkpoint(checkpoint) if checkpoint else None
+    if saved:
+        load_weights(fc, mmpretrain_names(saved['state_dict']), checkpoint)
     made = {path: make_basis(*size) for path, size in conversion.files.items() if not Path(path).exists()}
     for path, basis in made.items():
         save_basis(basis, path)
-    ebv_cfg = converted(cfg, conversion)
+    ebv = build(converted(cfg, conversion))
+    layers = pair_layers(fc, ebv, conversion.found.classifiers)
     weights = None
-    if checkpoint:
-        classifiers = conversion.found.classifiers
-        weights = convert_checkpoint(cfg, ebv_cfg, classifiers, checkpoint, tau=tau, images=images)
-        for classifier, changes in zip(classifiers, conversion.changes):
+    if saved:
+        weights = convert_checkpoint(saved, fc, layers, ebv, cfg, tau=tau, images=images)
+        for classifier, changes in zip(conversion.found.classifiers, conversion.changes):
             if classifier.name in weights.taus:
                 changes['tau'] = weights.taus[classifier.name]
+        if 'cfg' in weights.checkpoint['meta']:  # hosts build a model of it where no config is given
+            weights.checkpoint['meta']['cfg'] = converted(cfg, conversion).pretty_text
         with whole_file(files[1]) as part:
             torch.save(weights.checkpoint, part)
-        layers = weights.layers
-    else:
-        layers = pair_layers(build(cfg), build(ebv_cfg), conversion.found.classifiers)
     text = delta(cfg, source, conversion, folder, files[1].as_posix() if checkpoint else None)
     with whole_file(files[0]) as part:
         part.write_text(text)

@@ -4,6 +4,11 @@ With class vectors U (N x d), an FC layer W x + b (N outputs) becomes the projec
 the pseudo-inverse. For d >= N, U U^+ = 1, hence <A x + b', u_k> = (W x + b)_k for every x: the same class, exactly. For
 an orthonormal basis U^+ = U^T, and |A x + b'| = |W x + b|. For d < N, U A is the best approximation of W in the least
 squares, and the classes of some inputs change.
+
+The logits of EBV are those of FC divided by |A x + b'|, which differs from input to input. A constant c s in b'
+steadies it, where s is a unit vector that no score notices: orthogonal to all class vectors, or for a softmax equally
+near to all. |A x + b'|^2 = |W x + b|^2 + c^2 then varies as little as one likes. With tau = 1 / c the logits of EBV
+tend to FC's as c grows.
 """
 
 import math
@@ -31,7 +36,14 @@ def plain_weights(layer: nn.Module, anchors: int = 1) -> Plain:
     return Plain(weight.view(anchors, -1, weight.shape[1]), bias)
 
 
-def projection(plain: Plain, vectors: Tensor, *, groups: Sequence[int] = (), prior: Optional[float] = None) -> Plain:
+def projection(
+    plain: Plain,
+    vectors: Tensor,
+    *,
+    groups: Sequence[int] = (),
+    prior: Optional[float] = None,
+    steady: float = 0.0,
+) -> Plain:
     """The projection (A, d, K) and its bias (A, d) that are to FC's logits what the vectors allow.
 
     Args:
@@ -40,6 +52,7 @@ def projection(plain: Plain, vectors: Tensor, *, groups: Sequence[int] = (), pri
         groups: Sizes of the groups of classes over which a softmax runs. Their mean is subtracted, which changes no
             score and makes |v| smaller. None for scores whose signs count.
         prior: Probability that the EBV layer adds to its logits as a fixed bias.
+        steady: c, the length of the constant that no score notices.
     """
     weight, bias = plain
     if bias is not None and prior is not None:
@@ -51,7 +64,23 @@ def projection(plain: Plain, vectors: Tensor, *, groups: Sequence[int] = (), pri
         bias = None if bias is None else _centred(bias, rows)
         start += size
     inverse = pseudo_inverse(vectors)
-    return Plain(inverse @ weight, None if bias is None else bias @ inverse.T)
+    return Plain(
+        inverse @ weight, None if bias is None else bias @ inverse.T + steady * unnoticed(vectors, bool(groups))
+    )
+
+
+def unnoticed(vectors: Tensor, softmax: bool) -> Tensor:
+    """A unit vector that changes no score: orthogonal to all, for a softmax equally near to all; zero if none does."""
+    u = vectors.double()
+    if len(u) > u.shape[1] or (len(u) == u.shape[1] and not softmax):
+        return u.new_zeros(u.shape[1])
+    inverse = pseudo_inverse(vectors)
+    if len(u) < u.shape[1]:
+        axis = torch.eye(u.shape[1], dtype=u.dtype)[int(u.square().sum(0).argmin())]
+        away = axis - inverse @ (u @ axis)
+    else:
+        away = inverse.sum(1)
+    return away / away.norm()
 
 
 def _centred(tensor: Tensor, rows: slice) -> Tensor:

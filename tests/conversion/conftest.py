@@ -46,7 +46,7 @@ def fc_checkpoint(fc_model, tmp_path) -> Path:
     ema = {f'module.{name}': 2 * value if 'fc' in name else value for name, value in state.items()}
     torch.save(
         dict(
-            meta=dict(epoch=3, dataset_meta=dict(classes=list('abcdefg'))),
+            meta=dict(epoch=3, cfg=CONFIG, dataset_meta=dict(classes=list('abcdefg'))),
             state_dict=state,
             optimizer=dict(state={}),
             ema_state_dict=dict(ema, steps=torch.tensor(9)),

@@ -30,6 +30,7 @@ def test_config_and_checkpoint(fc_config, fc_model, fc_checkpoint, tmp_path, cap
         'state_dict',
         'ema_state_dict',
     }
+    assert f'tau={cfg.model.head.tau}' in checkpoint['meta']['cfg'].replace(' ', '')  # hosts build models of it
     assert checkpoint['meta']['epoch'] == 3 and checkpoint['ema_state_dict']['steps'] == 9
     model = build(cfg)
     model.load_state_dict(checkpoint['state_dict'])
@@ -101,6 +102,13 @@ def test_errors_are_one_sentence_and_leave_no_files(fc_config, fc_checkpoint, fc
     assert 'cannot be read' in error(capsys, fc_config, tmp_path / 'short.pth', '--out', out)
     torch.save(dict(fc_model.state_dict(), **{'head.fc.basis': torch.eye(7)}), tmp_path / 'ebv.pth')
     assert 'EBV model already' in error(capsys, fc_config, tmp_path / 'ebv.pth', '--out', out)
+    torch.save(dict(fc_model.state_dict(), **{'backbone.layer3.9.conv1.weight': torch.ones(3)}), tmp_path / 'more.pth')
+    assert 'has 1 weights that the model has not, such as backbone.layer3.9' in error(
+        capsys, fc_config, tmp_path / 'more.pth', '--out', out, '--dim', 4
+    )
+    torch.save(torch.ones(3), tmp_path / 'tensor.pth')
+    assert 'holds a Tensor' in error(capsys, fc_config, tmp_path / 'tensor.pth', '--out', out)
+    assert 'cannot be read' in error(capsys, fc_config, tmp_path / 'none.pth', '--out', out)
     assert not out.exists() or not list(out.iterdir())
     (tmp_path / 'file').write_text('')
     assert 'cannot be written' in error(capsys, fc_config, '--out', tmp_path / 'file' / 'out')

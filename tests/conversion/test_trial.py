@@ -1,6 +1,7 @@
 """Converted models train: one of each kind here, all of the zoo in benchmarks/zoo_coverage.py."""
 
 import pytest
+from mmengine.config import Config
 
 from ebv_mm.conversion.configs import converted, plan, read_config
 from ebv_mm.conversion.trial import first_losses, run_once
@@ -16,11 +17,26 @@ SAMPLE = [
 ]
 
 
+def one_step(cfg: Config) -> dict:
+    conversion = plan(cfg)
+    return run_once(cfg, converted(cfg, conversion), conversion.found.classifiers)
+
+
+def test_one_step_of_several_tasks():
+    tasks = dict(colour=dict(type='LinearClsHead', num_classes=3), shape=dict(type='LinearClsHead', num_classes=4))
+    model = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18, base_channels=4, stem_channels=4),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='MultiTaskHead', in_channels=32, task_heads=tasks),
+    )
+    result = one_step(Config(dict(default_scope='mmpretrain', model=model)))
+    assert result['ran'] == 'trained' and result['without_gradient'] == []
+
+
 @pytest.mark.parametrize('address', SAMPLE)
 def test_one_step(address):
-    cfg = read_config(address)
-    conversion = plan(cfg)
-    result = run_once(cfg, converted(cfg, conversion), conversion.found.classifiers)
+    result = one_step(read_config(address))
     assert result['ran'] == 'trained' and result['without_gradient'] == []
 
 

@@ -6,8 +6,8 @@ from torch import nn
 
 from ebv_mm import EBVLinear
 from ebv_mm.basis import closed_form_basis, make_basis
-from ebv_mm.conversion.agreement import Logits, agreement, fit_temperature
-from ebv_mm.conversion.weights import plain_weights, projection, put_projection
+from ebv_mm.conversion.agreement import Logits, agreement, fit_temperature, typical_length
+from ebv_mm.conversion.weights import plain_weights, projection, put_projection, unnoticed
 from ebv_mm.head import ebv_layer
 
 
@@ -58,6 +58,32 @@ def test_a_prior_is_taken_out_of_the_bias():
     layer = converted(fc, closed_form_basis(7, 7), prior=0.01)
     prior = torch.tensor(0.01).logit()
     torch.testing.assert_close(layer.project(x) @ layer.basis.T + prior, fc(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('dim, groups, prior', [(7, (7,), None), (9, (7,), None), (8, (), None), (8, (), 0.01)])
+def test_a_constant_that_no_score_notices_makes_the_scores_those_of_fc(dim, groups, prior):
+    """For a softmax it may be equally near to all classes, for sigmoids it needs a dimension of its own."""
+    fc, x = nn.Linear(16, 7), torch.randn(200, 16)
+    steady = 100 * fc(x).norm(dim=1).max().item()
+    layer = EBVLinear(16, 7, basis=closed_form_basis(7, dim), prior=prior, tau=1 / steady)
+    made = projection(plain_weights(fc), layer.vectors, groups=groups, prior=prior, steady=steady)
+    put_projection(layer, made)
+    scores = (lambda logits: logits.softmax(1)) if groups else torch.sigmoid
+    torch.testing.assert_close(scores(layer(x)), scores(fc(x)), rtol=1e-2, atol=1e-4)
+    assert torch.equal(layer(x).argmax(1), fc(x).argmax(1))
+
+
+def test_where_no_constant_goes_unnoticed_there_is_none():
+    assert not unnoticed(torch.eye(5), softmax=False).any()  # d = N: it would move the signs
+    assert not unnoticed(closed_form_basis(6, 5).vectors, softmax=True).any()
+
+
+def test_the_typical_length_is_that_of_what_scores_notice():
+    fc = torch.tensor([[3.0, 1.0, 2.0], [0.0, 0.0, 3.0]]).double()
+    seen = [Logits(fc, fc)]
+    assert typical_length(seen, (3,), None) == pytest.approx(((1 + 1 + 0 + 1 + 1 + 4) / 2) ** 0.5)
+    assert typical_length(seen, (), None) == pytest.approx((23 / 2) ** 0.5)
+    assert typical_length([], (), None) == 0
 
 
 def test_fewer_dimensions_give_the_nearest_projection():
