@@ -164,6 +164,9 @@ HOST = "EBV, the host's beginning"
 KAIMING_CONV = {'type': 'Kaiming', 'mode': 'fan_in', 'override.name': 'conv_seg'}
 _SEG = ('configs/mmseg/upernet_r50_{}_voc', ('decode_head', 'auxiliary_head'))
 _DET = ('configs/mmdet/mask_rcnn_r50_{}_voc', ('roi_head.bbox_head', 'roi_head.mask_head'))
+_RETINA = ('benchmarks/one_stage/retinanet_voc_{}', ('bbox_head',))
+_DETR = ('benchmarks/one_stage/detr_voc_{}', ('bbox_head',))
+_BOXES = {'coco/bbox_mAP': 'box AP', 'coco/bbox_mAP_50': 'box AP50'}
 _SEG_STUDY = dict(
     metrics={'mIoU': 'mIoU', 'mAcc': 'mAcc', 'aAcc': 'aAcc'},
     losses={'decode.loss_ce': 'loss of the decode head', 'aux.loss_ce': 'loss of the auxiliary head'},
@@ -193,12 +196,7 @@ STUDIES = {
     ),
     'voc-det': Study(
         'VOC slice, Mask R-CNN R50, 500 iterations',
-        {
-            'coco/bbox_mAP': 'box AP',
-            'coco/bbox_mAP_50': 'box AP50',
-            'coco/segm_mAP': 'mask AP',
-            'coco/segm_mAP_50': 'mask AP50',
-        },
+        {**_BOXES, 'coco/segm_mAP': 'mask AP', 'coco/segm_mAP_50': 'mask AP50'},
         {arm: voc('voc-det', *_DET, arm, SEEDS) for arm in (FC, HOST, BALANCED)},
         {'loss_cls': 'box classification loss', 'loss_mask': 'mask loss'},
         'roi_head.bbox_head.fc_cls.weight',
@@ -212,6 +210,20 @@ STUDIES = {
         'VOC slice, UperNet R50, 1,200 iterations',
         settings={arm: voc('voc-seg-long', *_SEG, arm, SEEDS, LONG) for arm in (FC, HOST, BALANCED)},
         **_SEG_STUDY,
+    ),
+    'voc-retina': Study(
+        'VOC slice, RetinaNet R50 (sigmoids), 1,000 iterations',
+        _BOXES,
+        {arm: voc('voc-retina', *_RETINA, arm, SEEDS) for arm in (FC, HOST)},
+        {'loss_cls': 'loss of classes', 'loss_bbox': 'loss of boxes'},
+        'bbox_head.retina_cls.weight',
+    ),
+    'voc-detr': Study(
+        'VOC slice, DETR R50 (queries, softmax), 200 iterations',
+        _BOXES,
+        {arm: voc('voc-detr', *_DETR, arm, SEEDS) for arm in (FC, HOST)},
+        {'loss_cls': 'loss of classes', 'loss_bbox': 'loss of boxes', 'loss': 'all losses'},
+        'bbox_head.fc_cls.weight',
     ),
     'tau': Study(
         'tau, at d = 10 (imbalance 100, 8 epochs)',

@@ -75,6 +75,19 @@ def details(study: Study, records: Records) -> list[dict[str, object]]:
     return rows
 
 
+def course(study: Study, records: Records) -> list[dict[str, object]]:
+    """How the losses of a study's runs fall, from quarter to quarter: means over the seeds."""
+    rows = []
+    for setting in study.settings:
+        ended = done(study, setting, records)
+        for key, name in study.losses.items() if ended else ():
+            total, steps = ended[0].total, sorted(ended[0].losses[key])
+            marks = dict.fromkeys([steps[0], *(at for at in steps if at % (total // 4) == 0)])
+            values = {f'{ended[0].unit} {at}': cell([record.losses[key][at] for record in ended], 2) for at in marks}
+            rows.append({'': setting, 'seeds': len(ended), 'loss': name, **values})
+    return rows
+
+
 def cell(values: Sequence[float | None], digits: int = 1) -> str:
     """The mean over the seeds, if all of them are known."""
     return '' if None in values else f'{statistics.mean(values):.{digits}f}'
@@ -118,6 +131,7 @@ def rule(records: Records, path: Path) -> None:
 def fill(page: str, records: Records) -> str:
     """The page with its tables."""
     tables = {name: details(study, records) for name, study in STUDIES.items()}
+    tables |= {f'{name}-course': course(study, records) for name, study in STUDIES.items()}
     tables |= {'comparison': comparison(records), 'missing': missing(records)}
     return BLOCK.sub(lambda block: f'{block[1]}{markdown_table(tables[block[2]])}\n{block[3]}', page)
 

@@ -1,0 +1,5 @@
+_base_ = 'detr_voc_fc.py'
+custom_imports = dict(imports=['ebv_mm'], allow_failed_imports=False)
+
+basis = dict(num_classes=21, dim=21)
+model = dict(bbox_head=dict(type='EBVHead', head='DETRHead', layer='fc_cls', basis=basis))
