@@ -8,9 +8,9 @@ from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, METRICS, MODELS, T
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..config_nodes import nodes, type_name
 from ..folding import fold
 from ..head import EBV_LAYERS
-from ..launch.configs import nodes, type_name
 
 # What a head of ours is without its basis, and the arguments that only ours have.
 PLAIN_TYPES = {
