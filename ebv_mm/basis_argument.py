@@ -36,19 +36,18 @@ def resolve(basis: BasisLike, num_classes: int, reserve: int = 0) -> FixedBasis:
     """
     if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
         raise ValueError(f'reserve = {reserve!r}, but it is a number of classes to come; give a whole number >= 0')
-    num_classes += reserve
     # whatever the default device is, which torch knows from 2.0 on
     with torch.device('cpu') if hasattr(torch.device, '__enter__') else nullcontext():
-        fixed = _made_concrete(basis, num_classes)
+        fixed = _made_concrete(basis, num_classes + reserve, reserve)
     if fixed.dim < 2:
         raise BasisError(
             f'{fixed.name} has one dimension, in which every embedding is +1 or -1 and passes no gradient; '
-            f'take at least two: {make_command(num_classes, 2)}'
+            f'take at least two: {make_command(num_classes + reserve, 2)}'
         )
     return fixed
 
 
-def _made_concrete(basis: BasisLike, num_classes: int) -> FixedBasis:
+def _made_concrete(basis: BasisLike, num_vectors: int, reserve: int) -> FixedBasis:
     if isinstance(basis, Basis):
         name = basis.source
     elif isinstance(basis, dict):
@@ -58,21 +57,24 @@ def _made_concrete(basis: BasisLike, num_classes: int) -> FixedBasis:
     elif isinstance(basis, (str, Path)):
         name = f'basis {str(basis)!r}'
         if not Path(basis).exists():
-            return _await_checkpoint(basis, num_classes)
+            return _await_checkpoint(basis, num_vectors)
         basis = load_basis(basis)
     else:
         raise TypeError(
             f'basis is a {type(basis).__name__}, but a layer takes the path of a basis file or a dict such as '
-            f'dict(num_classes={num_classes}, dim={num_classes})'
+            f'dict(num_classes={num_vectors}, dim={num_vectors})'
         )
-    if basis.num_classes < num_classes:
-        background = ' (in a box head the background is one of them)' if basis.num_classes == num_classes - 1 else ''
-        dim = max(basis.dim, num_classes) if basis.dim >= basis.num_classes else basis.dim
+    if basis.num_classes < num_vectors:
+        outputs = (
+            f'{num_vectors - reserve} classes and {reserve} reserved' if reserve else 'one for each of its outputs'
+        )
+        background = ' (in a box head the background is one of them)' if basis.num_classes == num_vectors - 1 else ''
+        dim = max(basis.dim, num_vectors) if basis.dim >= basis.num_classes else basis.dim
         raise BasisError(
-            f'{name} has {basis.num_classes} vectors, but the layer needs {num_classes}, one for each of its outputs'
-            f'{background} and of its reserve; make one with: {make_command(num_classes, dim)}'
+            f'{name} has {basis.num_classes} vectors, but the layer needs {num_vectors}, {outputs}{background}; make '
+            f'one with: {make_command(num_vectors, dim)}'
         )
-    return FixedBasis(name, basis.dim, basis.first(num_classes))
+    return FixedBasis(name, basis.dim, basis.first(num_vectors))
 
 
 def _check_keys(arguments: dict, name: str) -> None:
@@ -84,17 +86,17 @@ def _check_keys(arguments: dict, name: str) -> None:
         raise BasisError(f'{name} has {" and ".join(wrong)}; the keys of a basis are {", ".join(known)}')
 
 
-def _await_checkpoint(path: Union[str, Path], num_classes: int) -> FixedBasis:
+def _await_checkpoint(path: Union[str, Path], num_vectors: int) -> FixedBasis:
     """Stand in for a missing file, because a trained model brings its basis in its checkpoint."""
     size = size_in_name(path)
     if size is not None:
         check_size(*size)
-        if size[0] < num_classes:
+        if size[0] < num_vectors:
             raise BasisError(
                 f'basis {str(path)!r} does not exist, and by its name would have {size[0]} vectors, but the layer '
-                f'needs {num_classes}; name a file of at least {num_classes} vectors'
+                f'needs {num_vectors}; name a file of at least {num_vectors} vectors'
             )
-    command = make_command(*(size or (num_classes, 'DIM')), path)
+    command = make_command(*(size or (num_vectors, 'DIM')), path)
     why = f'basis {str(path)!r} does not exist, and no checkpoint has brought one; make it with: {command}'
     # A name that tells no size leaves d to the checkpoint; until then any d will do.
-    return FixedBasis(f'basis {str(path)!r}', size[1] if size else max(num_classes, 2), why_no_basis=why)
+    return FixedBasis(f'basis {str(path)!r}', size[1] if size else max(num_vectors, 2), why_no_basis=why)

@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from ..basis import config_command, size_in_name
+from ..basis_argument import resolve
 from ..config_bases import basis_paths
 from ..config_nodes import nodes, type_name
 from ..head import EBV_LAYERS
@@ -33,6 +34,7 @@ def check_run(cfg: Config, config_file: str, kind: str) -> None:
     check_work_dir(cfg.work_dir)
     check_heads(cfg.model)
     check_reserve(cfg)
+    check_arguments(cfg.model)
     if kind == 'train':
         check_bases(cfg, config_file)
     loaders = ['test_dataloader'] if kind == 'test' else ['train_dataloader', 'val_dataloader']
@@ -71,10 +73,29 @@ def check_heads(model: dict) -> None:
             )
 
 
+def check_arguments(model: dict) -> None:
+    """Raise where a ``basis`` is none, or has too few vectors: the model would say so too, after the whole config."""
+    seen = set()
+    for path, node in nodes(model):
+        name, basis = type_name(node), node.get('basis')
+        if basis is None or not name.startswith('EBV'):
+            continue
+        # as far as the config tells; a box head's background was looked for before
+        needed = node.get('num_classes', 1) if name in ('EBVClsHead', 'EBVDecodeHead') else 1
+        arguments = (basis, needed, node.get('reserve', 0))
+        if repr(arguments) not in seen:
+            seen.add(repr(arguments))
+            try:
+                resolve(*arguments)
+            except (ValueError, TypeError) as error:
+                raise ConfigError(f'model.{path}: {error}') from error
+
+
 def check_reserve(cfg: Config) -> None:
     """Raise where a reserve of classes cannot be, or where something beside the head must count it in."""
     for path, node in nodes(cfg.model):
-        if (node.get('cls_predictor_cfg') or {}).get('reserve'):
+        box = node if type_name(node) == 'EBVBBoxHead' else node.get('cls_predictor_cfg') or {}
+        if box.get('reserve'):
             raise ConfigError(
                 f'the box head model.{path} takes no reserve: its last vector is the background, whose number a class '
                 'behind it would take; leave it out, and train anew when classes come'

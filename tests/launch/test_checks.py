@@ -9,6 +9,7 @@ from torch import nn
 from ebv_mm import EBVLinear
 from ebv_mm.launch import ConfigError, check_run
 from ebv_mm.launch.checks import (
+    check_arguments,
     check_bases,
     check_classes,
     check_heads,
@@ -135,9 +136,26 @@ def test_a_reserve_is_counted_wherever_classes_are():
 
 
 def test_a_box_head_has_no_reserve():
-    head = dict(type='ConvFCBBoxHead', cls_predictor_cfg=dict(type='EBVLinear', reserve=2))
-    with pytest.raises(ConfigError, match='takes no reserve: its last vector is the background'):
-        check_reserve(Config(dict(model=dict(roi_head=dict(bbox_head=head)))))
+    by_slot = dict(type='ConvFCBBoxHead', cls_predictor_cfg=dict(type='EBVLinear', reserve=2))
+    for head in (by_slot, dict(type='EBVBBoxHead', reserve=2)):
+        with pytest.raises(ConfigError, match='takes no reserve: its last vector is the background'):
+            check_reserve(Config(dict(model=dict(roi_head=dict(bbox_head=head)))))
+
+
+@pytest.mark.parametrize(
+    'basis, told',
+    [
+        (dict(num_class=10, dim=10), "model.head: basis .* has the unknown key 'num_class' and no 'num_classes'"),
+        (dict(num_classes=10, dim=1e8), 'model.head: dim = 100000000.0, but a basis needs a whole number'),
+        (dict(num_classes=10, dim=10**8), 'dim = 100000000, but a basis has at most 4194304 dimensions; give fewer'),
+        (dict(num_classes=10, dim=10), 'has 10 vectors, but the layer needs 12, 10 classes and 2 reserved; make one'),
+        ('11x11.safetensors', 'by its name would have 11 vectors, but the layer needs 12'),
+        (['10x10.safetensors'], 'basis is a list, but a layer takes the path of a basis file or a dict such as'),
+    ],
+)
+def test_a_basis_that_is_none_is_told_before_the_model_is_built(basis, told):
+    with pytest.raises(ConfigError, match=told):
+        check_arguments(dict(head=dict(type='EBVClsHead', num_classes=10, reserve=2, basis=basis)))
 
 
 def test_an_ebv_checkpoint_in_an_fc_model_is_named():
