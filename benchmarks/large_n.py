@@ -164,11 +164,12 @@ def servers(quick: bool, repeats: int) -> List[dict]:
 
 
 def networks(quick: bool, repeats: int) -> List[dict]:
+    """The same images in one process and shared by several, so that the losses must be equal."""
     out = []
-    for processes in (2,) if quick else (2, 4):
-        sizes = (2_000, 64, processes, 4, repeats) if quick else (100_000, 2048, processes, 32, repeats)
+    for processes in (1, 2) if quick else (1, 2, 4):
+        sizes = (2_000, 64, processes, 8 // processes) if quick else (100_000, 2048, processes, 128 // processes)
         dims = [256] if quick else [1024, 4096]
-        out += network.rows(network.Size(*sizes), dims, port=29_500 + processes)
+        out += network.rows(network.Size(*sizes, repeats), dims, port=29_500 + processes)
     return out
 
 
