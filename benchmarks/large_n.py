@@ -61,9 +61,11 @@ LOSSES = {
 }
 # torch's own loss without all logits, from torch 2.13 on: a table of its own, as another torch measures it
 FUSED = {
-    f'fused-{dim}': Case("Kerdock / torch's linear_cross_entropy", (100_000, dim, batch), baseline=fused_loss)
-    for dim, batch in ((1024, 1024), (4096, 256)) if hasattr(functional, 'linear_cross_entropy')
+    'fused': Case("Kerdock / torch's linear_cross_entropy", (20_000, 1024, 256), (2_000, 256, 16), fused_loss),
+    'fused-dense': Case("dense logits / torch's linear_cross_entropy", (20_000, 1024, 256), (2_000, 256, 16),
+                        fused_loss, dense_loss, None),
 }  # fmt: skip
+FUSED = FUSED if hasattr(functional, 'linear_cross_entropy') else {}
 HEAD, RESNET = dict(baseline=fc_step, ours=ebv_step), dict(baseline=resnet50_step, ours=resnet50_step)
 HEADS = {
     'head': Case('EBV / FC', (100_000, 4096, 256), **HEAD),
