@@ -1,8 +1,10 @@
 """Eight classes of CIFAR-10, then two more: what becomes of the old ones, with EBV, with a reserve, and with FC.
 
 Each model is trained on the first eight classes and tested on them; then it gets two classes more and is tested on the
-old ones again, before any training; then it is trained on, by images of the new classes alone, or of all. A run that is
-interrupted goes on where it was: every model that is done stands in the results.
+old ones again, before any training; then it is trained on, by images of the new classes alone, or of all. New classes
+begin at a logit of 0: rows of zeros for FC, a projection that is cleared of the new vectors for EBV; but reserved
+vectors stay as they were trained. A run that is interrupted goes on where it was: every model that is done stands in
+the results.
 
     python benchmarks/more_classes.py --data data/cifar10/cifar-10-batches-py --out docs/results/more_classes.json
 """
@@ -21,14 +23,29 @@ from torch.nn import functional
 
 from ebv_mm import CIFARResNet, EBVLinear
 from ebv_mm.basis import DenseBasis, extend_basis
+from ebv_mm.more_classes import clear
 from ebv_mm.output import whole_file
 
 torch.set_num_threads(1)  # so that every machine computes the same
 OLD, NEW = 8, 2
-DIM = 16
 FEATURES = 64
-KINDS = ('FC', 'EBV', 'EBV reserve')
 MEAN, STD = (125.3, 123.0, 113.9), (63.0, 62.1, 66.7)
+
+
+class Kind(NamedTuple):
+    """A classifier: FC where there is no dim."""
+
+    dim: int = 0
+    reserve: int = 0
+
+    def __str__(self) -> str:
+        return f'EBV d = {self.dim}{", reserve" if self.reserve else ""}' if self.dim else 'FC'
+
+
+# In 16 dimensions ten vectors are orthogonal; in 6 they are 70.5 degrees apart.
+KINDS = (Kind(), Kind(16), Kind(16, NEW), Kind(6), Kind(6, NEW))
+# Of the old classes: trained; with two more as they come, and as add_classes leaves them. Then trained on.
+COLUMNS = ('old_before', 'old_raw', 'old_added', 'new_only_old', 'new_only_new', 'all_old', 'all_new')
 
 
 class Settings(NamedTuple):
@@ -38,9 +55,9 @@ class Settings(NamedTuple):
     epochs: int
     more_epochs: int
     size: int
+    more_rate: float
     batch: int = 64
     rate: float = 0.1
-    more_rate: float = 0.01
     weight_decay: float = 5e-4
 
 
@@ -64,14 +81,15 @@ def main(argv=None) -> None:
     parser.add_argument(
         '--size', type=int, default=16, help='edge of the images, 32 or a part of it (default: %(default)s)'
     )
+    parser.add_argument('--more-rate', type=float, default=0.03, help='largest, of that (default: %(default)s)')
     parser.add_argument('--seeds', type=int, default=3, help='models of each kind (default: %(default)s)')
     args = parser.parse_args(argv)
-    settings = Settings(args.images, args.epochs, args.more_epochs, args.size)
+    settings = Settings(args.images, args.epochs, args.more_epochs, args.size, args.more_rate)
     train, test = load(args.data, settings)
     results = read_results(args.out, settings)
     for seed in range(args.seeds):
         for kind in KINDS:
-            name = f'{kind}, seed {seed}'
+            name = f'{kind}; seed {seed}'
             if name not in results:
                 start = time.monotonic()
                 results[name] = dict(show(kind, seed, train, test, settings), seconds=round(time.monotonic() - start))
@@ -90,16 +108,17 @@ def read_results(path: Path, settings: Settings) -> Dict[str, dict]:
     return content['runs']
 
 
-def show(kind: str, seed: int, train: Images, test: Images, settings: Settings) -> Dict[str, float]:
+def show(kind: Kind, seed: int, train: Images, test: Images, settings: Settings) -> Dict[str, float]:
     """Accuracies in per cent, of one model."""
     torch.manual_seed(seed)
     model = nn.Sequential(CIFARResNet(20, channels_last=True), _Pool(), classifier(kind))
     fit(model, train.of(0, OLD), settings.epochs, settings.rate, settings)
     result = dict(old_before=accuracy(model, test.of(0, OLD)))
-    model[2] = extended(model[2], seed)
-    result['old_added'] = accuracy(model, test.of(0, OLD))
+    for name, cleared in (('old_raw', False), ('old_added', True)):
+        wide = nn.Sequential(*model[:2], extended(model[2], cleared))
+        result[name] = accuracy(wide, test.of(0, OLD))
     for name, images in (('new_only', train.of(OLD, OLD + NEW)), ('all', train)):
-        further = copy.deepcopy(model)
+        further = copy.deepcopy(wide)
         torch.manual_seed(seed)
         fit(further, images, settings.more_epochs, settings.more_rate, settings)
         result[f'{name}_old'] = accuracy(further, test.of(0, OLD))
@@ -107,21 +126,25 @@ def show(kind: str, seed: int, train: Images, test: Images, settings: Settings) 
     return result
 
 
-def classifier(kind: str) -> nn.Module:
-    if kind == 'FC':
+def classifier(kind: Kind) -> nn.Module:
+    if not kind.dim:
         return nn.Linear(FEATURES, OLD)
-    reserve = NEW if 'reserve' in kind else 0
-    basis = dict(num_classes=OLD + reserve, dim=DIM)
-    return EBVLinear(FEATURES, OLD, basis=basis, balanced_init=True, reserve=reserve)
+    basis = dict(num_classes=OLD + kind.reserve, dim=kind.dim)
+    return EBVLinear(FEATURES, OLD, basis=basis, balanced_init=True, reserve=kind.reserve)
 
 
 @torch.no_grad()
-def extended(layer: nn.Module, seed: int) -> nn.Module:
-    """The classifier with two classes more: new rows for FC, as torch begins them; other vectors for EBV."""
+def extended(layer: nn.Module, cleared: bool) -> nn.Module:
+    """The classifier with two classes more.
+
+    For FC rows of zeros, or as torch begins them; for EBV the reserve, or other vectors, of which the projection is
+    cleared or not.
+    """
     if not isinstance(layer, EBVLinear):
-        torch.manual_seed(seed)
         wide = nn.Linear(FEATURES, OLD + NEW)
         wide.weight[:OLD], wide.bias[:OLD] = layer.weight, layer.bias
+        if cleared:
+            wide.weight[OLD:], wide.bias[OLD:] = 0, 0
         return wide
     basis = DenseBasis(layer.basis)
     if not layer.reserve:
@@ -129,6 +152,8 @@ def extended(layer: nn.Module, seed: int) -> nn.Module:
     wide = EBVLinear(FEATURES, OLD + NEW, basis=basis)
     wide.weight.copy_(layer.weight)
     wide.bias.copy_(layer.bias)
+    if cleared and not layer.reserve:
+        clear(wide.weight, wide.bias, wide.basis[OLD:])
     return wide
 
 
@@ -191,12 +216,11 @@ def _read(file: Path, size: int) -> Tuple[Tensor, Tensor]:
 
 def table(results: Dict[str, dict]) -> str:
     """Mean and range over the seeds, as Markdown."""
-    columns = ['old_before', 'old_added', 'new_only_old', 'new_only_new', 'all_old', 'all_new']
-    lines = [f'| | {" | ".join(columns)} |', f'|{"---|" * (len(columns) + 1)}']
+    lines = [f'| | {" | ".join(COLUMNS)} |', f'|{"---|" * (len(COLUMNS) + 1)}']
     for kind in KINDS:
-        runs = [result for name, result in results.items() if name.startswith(f'{kind},')]
+        runs = [result for name, result in results.items() if name.startswith(f'{kind};')]
         cells = []
-        for column in columns if runs else ():
+        for column in COLUMNS if runs else ():
             values = [run[column] for run in runs]
             cells.append(f'{sum(values) / len(values):.1f} ({min(values):.1f} to {max(values):.1f})')
         lines.append(f'| {kind} | {" | ".join(cells)} |')

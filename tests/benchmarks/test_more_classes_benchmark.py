@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scripts import load_script
 
 
@@ -26,6 +27,7 @@ def arguments(tmp_path):
 
 def test_it_runs_goes_on_and_tells(benchmark, arguments, monkeypatch, capsys):
     real, done = benchmark.show, []
+    monkeypatch.setattr(benchmark, 'KINDS', benchmark.KINDS[:3])
 
     def interrupted(kind, *rest):
         if len(done) == 2:
@@ -38,18 +40,23 @@ def test_it_runs_goes_on_and_tells(benchmark, arguments, monkeypatch, capsys):
         benchmark.main(arguments)
     done.clear()
     benchmark.main(arguments)
-    assert done == ['EBV reserve']  # the others were done already
+    assert done == [benchmark.Kind(16, 2)]  # the others were done already
     content = json.loads(Path(arguments[3]).read_text())
-    assert set(content['runs']) == {f'{kind}, seed 0' for kind in benchmark.KINDS}
+    assert set(content['runs']) == {f'{kind}; seed 0' for kind in benchmark.KINDS}
     assert all(0 <= run['old_added'] <= 100 for run in content['runs'].values())
-    assert '| EBV reserve |' in capsys.readouterr().out
+    assert '| EBV d = 16, reserve |' in capsys.readouterr().out
     with pytest.raises(SystemExit, match='made with other settings'):
         benchmark.main([*arguments, '--epochs', '2'])
 
 
 def test_old_vectors_stay_when_classes_come(benchmark):
-    for kind in ('EBV', 'EBV reserve'):
-        before = benchmark.classifier(kind)
-        after = benchmark.extended(before, 0)
-        assert (after.basis[:8] == before.basis[:8]).all() and len(after.basis) == 10
-        assert (after.weight == before.weight).all()
+    x = torch.randn(50, benchmark.FEATURES)
+    for kind in benchmark.KINDS:
+        before = benchmark.classifier(kind).eval()
+        after = benchmark.extended(before, cleared=True).eval()
+        if kind.dim:
+            assert (after.basis[:8] == before.basis[:8]).all() and len(after.basis) == 10
+        if kind.reserve:
+            assert (after.weight == before.weight).all()
+        elif kind.dim != 6:  # where the new vectors are not orthogonal to the old ones
+            assert (after(x)[:, 8:].abs() < 1e-4).all() and (after(x)[:, :8].argmax(1) == before(x).argmax(1)).all()
