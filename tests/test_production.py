@@ -101,7 +101,7 @@ def few_best_classes(folder):
     dataset = dict(type='CIFAR10', data_root=str(folder))
     cfg = dict(
         default_scope='mmpretrain', work_dir=str(folder), test_cfg={}, test_dataloader=dict(dataset=dataset),
-        model=dict(head=dict(type='EBVClsHead', basis=DATA, predict_topk=5)),
+        model=dict(head=dict(type='EBVClsHead', basis=DATA, predict_topk=2)),
         test_evaluator=dict(type='Accuracy', topk=(1, 5)),
     )  # fmt: skip
     check_run(Config(cfg), 'mine.py', 'test')

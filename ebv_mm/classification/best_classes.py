@@ -7,8 +7,8 @@ from torch import Tensor
 class BestClasses(DataSample):
     """A sample of which the few best classes are known: ``top_classes`` and ``top_scores``, best first.
 
-    ``pred_score``, which mmpretrain's inferencer reads, is made when it is asked for: zero but for those. It is no
-    field, so that metrics, which are given the fields, do not keep the scores of all classes of every image.
+    ``pred_score``, which mmpretrain's inferencer and metrics read, is made when it is asked for: zero but for those. It
+    is no field, so that nothing keeps the scores of all classes of every image that does not ask for them.
     """
 
     @classmethod
@@ -20,6 +20,26 @@ class BestClasses(DataSample):
         out.set_field(classes, 'top_classes')
         return out.set_pred_label(classes[:1])
 
+    def to_dict(self) -> dict:
+        """The fields, as metrics are given them."""
+        return _Fields(self, super().to_dict())
+
     @property
     def pred_score(self) -> Tensor:
         return self.top_scores.new_zeros(self.num_classes).scatter(0, self.top_classes, self.top_scores)
+
+
+class _Fields(dict):
+    """The fields of a sample, and ``pred_score`` for who asks for it, as mmpretrain's ``Accuracy`` does."""
+
+    def __init__(self, sample: BestClasses, fields: dict) -> None:
+        super().__init__(fields)
+        self._sample = sample
+
+    def __contains__(self, key: object) -> bool:
+        return key == 'pred_score' or super().__contains__(key)
+
+    def __missing__(self, key: str) -> Tensor:
+        if key == 'pred_score':
+            return self._sample.pred_score
+        raise KeyError(key)

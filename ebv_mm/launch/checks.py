@@ -165,15 +165,15 @@ def _classes(dataset: dict, scope: Optional[str]) -> Optional[Sequence]:
 
 
 def check_metrics(cfg: Config, loaders: Sequence[str]) -> None:
-    """Raise where a head predicts its best classes only, and a metric wants the scores of all."""
+    """Raise where a head predicts fewer best classes than a metric counts."""
     asked = [node['predict_topk'] for _, node in nodes(cfg.model) if node.get('predict_topk')]
     for loader in loaders if asked else ():
         for _, metric in nodes(cfg.get(loader.replace('dataloader', 'evaluator'))):
             most = max(_tuple(metric.get('topk', 1)))
-            if type_name(metric) == 'Accuracy' and most > 1:
+            if type_name(metric) in ('Accuracy', 'StreamingAccuracy') and most > min(asked):
                 raise ConfigError(
-                    f'the head has predict_topk={asked[0]}, so that Accuracy would report top-1 only, but it is asked '
-                    f"for top-{most}; use type='StreamingAccuracy' with the same arguments"
+                    f'the head has predict_topk={min(asked)}, but its {type_name(metric)} is asked for top-{most}; set '
+                    f'predict_topk={most}'
                 )
 
 

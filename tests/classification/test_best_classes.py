@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.evaluator import Evaluator
 from mmpretrain import ImageClassificationInferencer, get_model
+from mmpretrain.evaluation import Accuracy
 from mmpretrain.structures import DataSample
 from small_models import lenet
 
@@ -27,7 +29,20 @@ def test_the_scores_are_those_of_all_classes_but_for_the_rest():
         wanted = torch.zeros(7).scatter(0, places, values)
         torch.testing.assert_close(best.pred_score, wanted)
         assert best.pred_label == full.pred_label and best.gt_label == label
-        assert 'pred_score' not in best.to_dict()  # metrics keep what is in there until the end
+        fields = best.to_dict()
+        assert 'pred_score' not in dict(fields)  # who keeps the fields does not keep the scores of all classes
+        torch.testing.assert_close(fields['pred_score'], wanted)
+
+
+def test_the_hosts_accuracy_counts_the_best_classes_too():
+    features, labels = torch.randn(40, 12), torch.randint(7, (40,))
+    results = []
+    for topk in (None, 5):
+        samples = [DataSample().set_gt_label(label) for label in labels.tolist()]
+        metric = Evaluator(Accuracy(topk=(1, 5)))
+        metric.process(head(predict_topk=topk).predict((features,), samples))
+        results.append(metric.evaluate(40))
+    assert results[0] == results[1] and set(results[0]) == {'accuracy/top1', 'accuracy/top5'}
 
 
 @pytest.mark.parametrize('topk', [None, 2])
