@@ -25,7 +25,7 @@ TRACKERS = ('ByteTrack', 'DeepSORT', 'SORT', 'OCSORT', 'StrongSORT', 'QDTrack', 
 def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dict:
     """Build, look, and train for one step; returns what came of it."""
     ebv_cfg = deepcopy(ebv_cfg)
-    _without_downloads(ebv_cfg.model)
+    _for_a_trial(ebv_cfg.model)
     model = build(ebv_cfg)
     parameters = sum(part.numel() for part in model.parameters())
     if parameters > MOST_PARAMETERS:
@@ -53,14 +53,19 @@ def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dic
     return dict(ran='trained', parameters=parameters, loss=round(float(loss), 3), without_gradient=still)
 
 
-def _without_downloads(node: object) -> None:
-    """Take the addresses of pretrained weights out of a config."""
+def _for_a_trial(node: object) -> None:
+    """Take out of a config the addresses of pretrained weights, and weights of classes.
+
+    By those mmseg 1.2 looks up ignored pixels too, and fails (PIDNet).
+    """
     for child in node if isinstance(node, (list, tuple)) else node.values() if isinstance(node, dict) else ():
-        _without_downloads(child)
+        _for_a_trial(child)
     if isinstance(node, dict):
         for key in ('pretrained', 'teacher_ckpt'):
             if isinstance(node.get(key), str):
                 node[key] = None
+        if str(node.get('type')).endswith('CrossEntropyLoss') and isinstance(node.get('class_weight'), (list, tuple)):
+            node['class_weight'] = None
         init = node.get('init_cfg')
         if isinstance(init, dict) and init.get('type') == 'Pretrained':
             del node['init_cfg']
@@ -88,7 +93,7 @@ def _sizes(cfg: Config) -> List[int]:
 def first_losses(cfg: Config, size: int = 256) -> dict:
     """The losses of a new model, each summed over its levels, on a batch of noise."""
     cfg = deepcopy(cfg)
-    _without_downloads(cfg.model)
+    _for_a_trial(cfg.model)
     model = build(cfg)
     torch.manual_seed(0)
     model.init_weights()
