@@ -38,7 +38,12 @@ class Training:
         name: What messages call it.
         folder: Where its log and what the host writes go.
         total: Its last epoch, or its last iteration if the host does not count epochs.
+
+    Attributes:
+        environment: Variables that it is started with.
     """
+
+    environment = ENVIRONMENT
 
     def __init__(self, name: str, folder: Path, total: int) -> None:
         self.name, self.folder, self.total = name, folder, total
@@ -64,7 +69,7 @@ class Training:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT},
+                env={**os.environ, **self.environment},
             )
 
     def ended(self) -> bool:

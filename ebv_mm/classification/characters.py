@@ -39,6 +39,7 @@ class WrittenCharacters(BaseDataset):
         data_root: The folder of the data.
         split: 'train' or 'test'.
         num_classes, skip, min_train, seed: As in :func:`ebv_mm.characters.split_by_family`.
+        every: Take one image of so many, evenly from all classes; a shorter test.
         pipeline: Transforms, which find ``img`` loaded.
         kwargs: The other arguments of ``BaseDataset``.
     """
@@ -52,12 +53,15 @@ class WrittenCharacters(BaseDataset):
         skip: int = 0,
         min_train: int = 1,
         seed: int = 0,
+        every: int = 1,
         pipeline: Sequence = (),
         **kwargs,
     ) -> None:
         if split not in ('train', 'test'):
             raise ValueError(f"split = {split!r} is unknown; choose from 'train', 'test'")
-        self.split = split
+        if every < 1:
+            raise ValueError(f'every = {every}, but one image of so many is taken; give at least 1')
+        self.split, self.every = split, every
         self.choice = dict(num_classes=num_classes, skip=skip, min_train=min_train, seed=seed)
         super().__init__(ann_file='', data_root=data_root, serialize_data=False, pipeline=pipeline, **kwargs)
 
@@ -66,15 +70,15 @@ class WrittenCharacters(BaseDataset):
         split = split_by_family(store, **self.choice)
         self._metainfo.setdefault('classes', tuple(map(chr, split.codes)))
         if self.split == 'train':
-            return _Images(store, split.train, split.train_labels)
-        return _Images(store, split.test, split.test_labels)
+            return _Images(store, split.train, split.train_labels)[:: self.every]
+        return _Images(store, split.test, split.test_labels)[:: self.every]
 
     def get_gt_labels(self) -> np.ndarray:
         """All labels, without reading the images."""
         return self.data_list.labels if isinstance(self.data_list, _Images) else super().get_gt_labels()
 
     def extra_repr(self) -> list[str]:
-        return [f'Folder: \t{self.data_root}', f'Split: \t{self.split}, {self.choice}']
+        return [f'Folder: \t{self.data_root}', f'Split: \t{self.split}, {self.choice}, every {self.every}']
 
 
 @TRANSFORMS.register_module()

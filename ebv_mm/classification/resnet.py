@@ -14,20 +14,26 @@ class CIFARResNet(ResNet_CIFAR):
     ``ResNet_CIFAR`` is the ImageNet ResNet with another stem: four stages, 64 to 512 channels, 25 times the size.
 
     Args:
-        depth: 20, 32, 44, 56 or 110.
+        depth: 20, 32, 44, 56 or 110, as in the paper; 8 for what has to be small.
         channels_last: Keep weights and activations in this memory format: the same numbers, faster on CPUs.
+        flat: Give the features of all places as one vector (B, C H W), as a classifier without pooling takes them.
         kwargs: The other arguments of ``ResNet_CIFAR``.
     """
 
-    arch_settings = {6 * n + 2: (BasicBlock, (n, n, n)) for n in (3, 5, 7, 9, 18)}
+    arch_settings = {6 * n + 2: (BasicBlock, (n, n, n)) for n in (1, 3, 5, 7, 9, 18)}
 
-    def __init__(self, depth: int, channels_last: bool = False, **kwargs) -> None:
+    def __init__(self, depth: int, channels_last: bool = False, flat: bool = False, **kwargs) -> None:
         if depth not in self.arch_settings:
             raise ValueError(f'depth = {depth!r}, but there are {", ".join(map(str, self.arch_settings))}; choose one')
         shape = dict(stem_channels=16, base_channels=16, num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1))
         super().__init__(depth, **{**shape, 'out_indices': (2,), 'zero_init_residual': False, **kwargs})
+        self.flat = flat
         if channels_last:
             self.to(memory_format=torch.channels_last)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        stages = super().forward(x)
+        return tuple(stage.flatten(1) for stage in stages) if self.flat else stages
 
     def make_res_layer(self, **kwargs) -> nn.Sequential:
         layer = super().make_res_layer(**kwargs)

@@ -60,7 +60,15 @@ def test_a_subset_has_its_own_labels(folder):
     assert build(folder, indices=5).get_gt_labels().tolist() == build(folder).get_gt_labels()[:5].tolist()
 
 
+def test_one_image_of_some_is_evenly_from_all_classes(folder):
+    whole, some = build(folder, split='test'), build(folder, split='test', every=5)
+    assert some.get_gt_labels().tolist() == whole.get_gt_labels()[::5].tolist()
+    assert np.array_equal(some[2]['img'], whole[10]['img'])
+
+
 def test_errors_name_the_remedy(folder, tmp_path):
+    with pytest.raises(ValueError, match='every = 0.*at least 1'):
+        build(folder, every=0)
     with pytest.raises(ValueError, match="choose from 'train', 'test'"):
         build(folder, split='val')
     with pytest.raises(TypeError, match='tilt'):

@@ -43,7 +43,7 @@ def test_shortcut_passes_what_it_got_and_zeros():
 
 
 def test_wrong_depth_is_said():
-    with pytest.raises(ValueError, match='depth = 50, but there are 20, 32, 44, 56, 110'):
+    with pytest.raises(ValueError, match='depth = 50, but there are 8, 20, 32, 44, 56, 110'):
         CIFARResNet(50)
 
 
@@ -54,3 +54,13 @@ def test_channels_last_computes_the_same():
     (expected,), (features,) = plain(x), last(x)
     assert features.is_contiguous(memory_format=torch.channels_last)
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_flat_features_keep_their_places():
+    small = dict(depth=8, in_channels=1, base_channels=32, strides=(2, 2, 2))
+    plain, flat = CIFARResNet(**small), CIFARResNet(**small, channels_last=True, flat=True)
+    flat.load_state_dict(plain.state_dict())
+    x = torch.randn(2, 1, 32, 32)
+    (expected,), (features,) = plain(x), flat(x)
+    assert expected.shape == (2, 128, 4, 4)
+    torch.testing.assert_close(features, expected.reshape(2, -1), rtol=1e-4, atol=1e-4)
