@@ -1,0 +1,137 @@
+"""The tables and the picture of benchmarks/comparison.py, from the results that are there."""
+
+import json
+from pathlib import Path
+
+from comparison_trials import ARMS, PACE, RATES, SOURCE, STUDIES, TRAINED, optimizer_of, trials_of
+from many_classes_report import steps_to
+from pages import fill
+from rich.console import Console
+
+from ebv_mm.output import markdown_table, new_figure, save_figure
+
+PAGE = Path(__file__).parents[1] / 'docs' / 'large_n.md'
+PICTURE = 'large_n_comparison.png'
+MARKER = '<!-- {}: python benchmarks/comparison.py report -->'
+LEVEL = 50  # percent, whose time is told
+CLOCKS = {'cpu': 'seconds of the process, beside other jobs', 'wall': 'seconds of the clock, nothing else running'}
+
+Records = list[dict]
+
+
+def read_all(results: Path) -> Records:
+    """The finished trials, in the order of the studies."""
+    files = [results / f'{trial.name}.json' for trial in trials_of(list(STUDIES))]
+    return [json.loads(file.read_text()) for file in files if file.exists()]
+
+
+def is_rate_trial(record: dict) -> bool:
+    """Of the study of learning rates, which is shorter."""
+    return record['kind'] == TRAINED and record['epochs'] is not None
+
+
+def rows(records: Records) -> list[dict[str, object]]:
+    """A row for each classifier and number of classes: what a step costs, and what was reached, seeds side by side."""
+    groups: dict[tuple[int, str], Records] = {}
+    for record in records:
+        if record['kind'] != SOURCE and not is_rate_trial(record):
+            groups.setdefault((record['num_classes'], record['arm']), []).append(record)
+    order = list(ARMS)
+    return [
+        row(num_classes, arm, groups[num_classes, arm])
+        for num_classes, arm in sorted(groups, key=lambda key: (key[0], order.index(key[1])))
+    ]
+
+
+def row(num_classes: int, arm: str, records: Records) -> dict[str, object]:
+    # the pace was measured for this; without it, the training itself
+    one = next((record for record in records if record['kind'] == PACE), records[0])
+    parts, parameters = one['parts'], one['parameters']
+    trained = sum(parameters.values())
+    backbone, head = (parts[part] + parts['optimizer'] * parameters[part] / trained for part in ('backbone', 'head'))
+    out = {
+        'N': f'{num_classes:,}',
+        'classifier': ARMS[arm].title,
+        'images / s': f'{one["batch"] / sum(parts.values()):,.0f}',
+        'backbone, ms': f'{1000 * backbone:,.0f}',
+        'head, ms': f'{1000 * head:,.0f}',
+        'memory, MB': f'{one["memory"]:,}',
+        'trained, M': f'{trained / 1e6:.1f}',
+    }
+    full = [record for record in records if record['kind'] == TRAINED]
+    if not full:
+        return out
+    last = [record['curve'][-1] for record in full]
+    reached = [steps_to([dict(p, step=p['seconds']) for p in record['curve']], LEVEL) for record in full]
+    return {
+        **out,
+        'checkpoint, MB': f'{full[0]["checkpoint"]:,.0f}',
+        'rate': f'{full[0]["rate"]:g}',
+        'epochs': f'{last[0]["epoch"]:.3g}',
+        'minutes': cell([point['seconds'] / 60 for point in last]),
+        f'to {LEVEL} %': ', '.join('never' if seconds is None else f'{seconds / 60:.1f}' for seconds in reached),
+        'top-1': cell([point['top1'] for point in last]),
+        'top-5': cell([point['top5'] for point in last]),
+        'unknown: logit': cell([100 * record['unknown'].get('logit', 0) for record in full]),
+        'softmax': cell([100 * record['unknown']['softmax'] for record in full if 'softmax' in record['unknown']]),
+    }
+
+
+def cell(values: list[float]) -> str:
+    return ', '.join(f'{value:.1f}' for value in values)
+
+
+def rate_rows(records: Records) -> list[dict[str, object]]:
+    """Top-1 at each learning rate that was tried."""
+    reached = {(r['arm'], r['rate']): r['curve'][-1]['top1'] for r in records if is_rate_trial(r)}
+    out = []
+    for arm in dict.fromkeys(arm for arm, _ in reached):
+        tried = [(rate, reached.get((arm, rate))) for rate in RATES[optimizer_of(arm)]]
+        rates = ' / '.join(f'{rate:g}' for rate, _ in tried)
+        values = ' / '.join('' if top1 is None else f'{top1:.1f}' for _, top1 in tried)
+        out.append({'classifier': ARMS[arm].title, 'learning rates': rates, 'top-1': values})
+    return out
+
+
+def measured_by(records: Records) -> str:
+    """Which clocks and machines the figures are of, each once."""
+    kinds = dict.fromkeys(f'{CLOCKS[record["clock"]]}; {record["machine"]}' for record in records)
+    return '\n'.join(f'Time: {kind}.' for kind in kinds)
+
+
+def draw(records: Records, path: Path) -> None:
+    """Top-1 over time, and over epochs, a column for each number of classes, the first seed."""
+    curves = [r for r in records if r['kind'] == TRAINED and not is_rate_trial(r) and r['seed'] == 0]
+    sizes = sorted({record['num_classes'] for record in curves})
+    colours = {arm: f'C{number % 10}' for number, arm in enumerate(ARMS)}
+    figure = new_figure(5.5 * len(sizes), 8)
+    grid = figure.subplots(2, len(sizes), squeeze=False)
+    for axis, (key, scale, label) in enumerate((('seconds', 60, 'minutes'), ('epoch', 1, 'epochs'))):
+        for panel, size in zip(grid[axis], sizes):
+            for record in (one for one in curves if one['num_classes'] == size):
+                arm, curve = record['arm'], record['curve']
+                x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
+                style = 'o' if len(curve) == 1 else '-' if arm.startswith('ebv') else '--'
+                panel.plot(x, y, style, color=colours[arm], label=ARMS[arm].title)
+            panel.set(title=f'{size:,} characters', xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
+            panel.legend(fontsize=6)
+    save_figure(figure, path)
+
+
+def report(results: Path, page: Path, console: Console) -> int:
+    """Replace the tables of the page, paint its picture."""
+    records = read_all(results)
+    total = len(trials_of(list(STUDIES)))
+    console.print(f'{len(records)} of {total} trainings are finished')
+    table, rates = rows(records), rate_rows(records)
+    if not table:
+        console.print(f'so {page} stays as it is')
+        return 1
+    blocks = {MARKER.format('comparison'): f'{markdown_table(table)}\n\n{measured_by(records)}'}
+    if rates:
+        blocks[MARKER.format('learning rates')] = markdown_table(rates)
+    fill(page, blocks)
+    if any(record['kind'] == TRAINED and not is_rate_trial(record) for record in records):
+        draw(records, page.parent / PICTURE)
+    console.print(f'{page}: {len(table)} rows')
+    return 0

@@ -1,0 +1,228 @@
+"""benchmarks/comparison.py: its smallest form on tiny fonts, a training that was cut off, what is kept, the page."""
+
+import importlib.util
+import json
+import math
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+
+import comparison
+import comparison_report
+import comparison_trials
+import pytest
+import torch
+from comparison import ComparisonTraining
+from comparison_hook import MeasureHook
+from comparison_outcome import auroc
+from comparison_trials import (
+    ARMS,
+    EBV,
+    FC,
+    LARGE,
+    MEDIUM,
+    PACE,
+    RATES,
+    SMALL,
+    SOURCE,
+    STUDIES,
+    Plan,
+    Trial,
+    options,
+    trials_of,
+)
+from mmengine.config import Config
+from mmengine.logging import MessageHub, MMLogger
+from pages import END
+from tiny_fonts import CATALOGUE, write_fonts
+
+from ebv_mm.characters import store
+
+REPO = Path(__file__).parents[2]
+N, OTHERS, BATCH = 40, 12, 16
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('characters')
+    write_fonts(folder)
+    for font in CATALOGUE:
+        store.add(folder, font)
+    return folder
+
+
+@pytest.fixture
+def run(data, tmp_path, monkeypatch):
+    """Runs trials through tools/train.py, in this process; returns the records and what failed."""
+    spec = importlib.util.spec_from_file_location('train', REPO / 'tools' / 'train.py')
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    monkeypatch.chdir(REPO)
+    monkeypatch.setattr(store.Store.__init__, '__defaults__', (CATALOGUE,))
+    for module in (comparison, comparison_trials):
+        monkeypatch.setattr(module, 'BATCH', BATCH)
+        monkeypatch.setattr(module, 'PRETRAINING', OTHERS)
+        monkeypatch.setattr(module, 'EPOCHS', {N: 1})
+    monkeypatch.setattr(comparison, 'PACE_STEPS', 4)
+    monkeypatch.setattr(comparison_trials, 'MANY_IMAGES', 1)
+    monkeypatch.setattr(comparison_trials, 'UNKNOWN', OTHERS)
+    monkeypatch.setattr(comparison_trials, 'POINTS', 3)
+    monkeypatch.setattr(comparison_trials, 'MEDIUM', N)
+    monkeypatch.setattr('trainings.schedule.POLL_SECONDS', 0)
+    # the host formats the config for each checkpoint, which is most of the time of a tiny training
+    monkeypatch.setattr('mmengine.config.config.FormatCode', lambda text, **how: (text, True))
+
+    def start(training):
+        training.folder.mkdir(parents=True, exist_ok=True)
+        training._file.write_text(json.dumps(training.plan()._asdict()))
+        training.started = 0
+        for kind in (MessageHub, MMLogger):
+            kind._instance_dict.clear()
+        tool.main(training.command()[1:])
+        training.process = SimpleNamespace(poll=lambda: 0, returncode=0)
+
+    monkeypatch.setattr(ComparisonTraining, 'start', start)
+    arguments = dict(data=data, work_dir=tmp_path / 'work', results=tmp_path / 'results', threads=1)
+    args = SimpleNamespace(**arguments, alone=False, dry_run=False)
+
+    def run_trials(*trials):
+        failed = comparison.run_all(trials, args, comparison.Console(quiet=True))
+        return [comparison.read(args.results, trial) for trial in trials], failed
+
+    run_trials.args = args
+    return run_trials
+
+
+def test_the_smallest_form(run, tmp_path, monkeypatch):
+    names = ('ebv', 'sampled-256', 'means-256', 'fc-pretrained')
+    trials = [Trial(N, name) for name in names]
+    records, failed = run(*trials)
+    assert not failed
+    work = run.args.work_dir
+    assert not list(work.glob('n40_*_s0/*.pth')) and list((work / 'n40_fc_source').glob('iter_*.pth'))
+    images = records[0]['train_images']
+    for record in records:
+        assert record['seconds'] > 0 and record['memory'] > 50 and record['checkpoint'] > 1
+        assert record['rate'] == 0.003 and set(record['parts']) == {'data', 'backbone', 'head', 'optimizer'}
+        assert 0 <= record['unknown']['logit'] <= 1
+        last = record['curve'][-1]
+        assert last['iteration'] == record['iterations'] == math.ceil(images / BATCH) and 0 <= last['top1'] <= 100
+        assert sum(record['parts'].values()) * record['iterations'] == pytest.approx(record['seconds'], rel=1.5)
+    ebv, sampled, means, pretrained = records
+    assert ebv['parameters'] == dict(backbone=pretrained['parameters']['backbone'], head=(2048 + 1) * N)
+    assert sampled['parameters']['head'] == 2048 * 256 + 3 * 256 + (256 + 1) * N
+    assert means['train_images'] < images / 5 and len(means['curve']) == 1
+    assert pretrained['parameters']['head'] == (2048 + 1) * N
+    # nothing is trained again
+    monkeypatch.setattr(ComparisonTraining, 'start', None)
+    assert run(*trials) == (records, [])
+    page = tmp_path / 'page.md'
+    page.write_text(f'{comparison_report.MARKER.format("comparison")}\nold\n{END}\nafter\n')
+    monkeypatch.setattr(comparison_report, 'STUDIES', {'all': trials})
+    monkeypatch.setattr(comparison_report, 'trials_of', lambda studies: trials)
+    assert comparison_report.report(run.args.results, page, comparison.Console(quiet=True)) == 0
+    text = page.read_text()
+    assert 'old' not in text and text.endswith('after\n') and text.count('\n| 40 |') == 4
+    assert all(ARMS[name].title in text for name in names) and 'beside other jobs' in text
+    assert (tmp_path / comparison_report.PICTURE).stat().st_size > 1000
+
+
+def test_a_training_that_was_cut_off_makes_up_for_its_validation(run, monkeypatch):
+    trial = Trial(N, 'ebv', seed=1)
+    plain = MeasureHook.after_val_epoch
+
+    def cut(hook, runner, metrics=None):
+        if runner.iter == 2:
+            raise KeyboardInterrupt
+        plain(hook, runner, metrics)
+
+    monkeypatch.setattr(MeasureHook, 'after_val_epoch', cut)
+    with pytest.raises(KeyboardInterrupt):
+        run(trial)
+    monkeypatch.setattr(MeasureHook, 'after_val_epoch', plain)
+    (record,), failed = run(trial)
+    assert not failed
+    assert [point['iteration'] for point in record['curve']] == [2, 4, 6]
+    seconds = [point['seconds'] for point in record['curve']]
+    assert seconds == sorted(seconds) and seconds[0] > 0
+
+
+def test_a_budget_becomes_iterations(run, monkeypatch):
+    monkeypatch.setattr(comparison_trials, 'EPOCHS', {})
+    monkeypatch.setattr(comparison, 'EPOCHS', {})
+    trial = Trial(N, 'fc-256')
+    assert trial.pace().name == 'n40_fc-256_pace' and run.args.results.exists() is False
+    (record,), failed = run(trial.pace())
+    assert not failed and record['curve'] == [] and record['iterations'] == 4 and record['checkpoint'] is None
+    pace = sum(record['parts'].values())
+    monkeypatch.setattr(comparison, 'BUDGET', 7.5 * pace)
+    plan = ComparisonTraining(trial, run.args).plan()
+    assert plan == Plan(0.003, 7, round(pace, 4))
+    means = ComparisonTraining(Trial(N, 'means-256'), run.args)
+    assert means.plan().iterations == 0  # its own pace is not measured yet
+
+
+def test_options_fit_their_configs():
+    """Every training's options merge into its config, and say the same in all places."""
+    configs = {name: Config.fromfile(REPO / f'{name}.py') for name in (FC, EBV)}
+    for trial in trials_of(list(STUDIES)):
+        config = deepcopy(configs[trial.of.config])
+        config.merge_from_dict(options(trial, Plan(0.01, 800), 'cpu', 'data/characters', 'backbone.pth'))
+        head, n = config.model.head, trial.num_classes
+        trained = n // 10 if trial.of.means else n
+        assert head.num_classes == config.train_dataloader.dataset.num_classes == trained
+        assert config.test_dataloader.dataset.num_classes == n and config.optim_wrapper.optimizer.lr == 0.01
+        width = 2048 if config.model.neck is None else config.model.neck.out_channels
+        assert head.in_channels == width
+        if 'basis' in head:
+            assert head.basis.num_classes == n and config.default_hooks.tau.end == 600
+            assert (head.norm_cfg is None) == (n <= head.basis.dim) == (head.tau == config.default_hooks.tau.stop)
+        if trial.of.waves:
+            assert config.default_hooks.waves.waves == config.train_dataloader.sampler.waves
+            assert [begin for begin, _ in config.default_hooks.waves.waves] == [0, 100, 200, 300]
+        if trial.kind != PACE:
+            assert config.default_hooks.checkpoint.interval == 80
+
+
+def test_no_character_is_both_trained_and_unknown():
+    for n in (SMALL, MEDIUM, LARGE):
+        trial = Trial(n, 'fc-pretrained')
+        chosen = options(trial, Plan(0.01, 800), 'cpu', 'data')
+        source = options(trial.source(), Plan(0.01, 800), 'cpu', 'data')
+        trained = set(range(chosen['train_dataloader.dataset.num_classes']))
+        begin = source['train_dataloader.dataset.skip']
+        others = set(range(begin, begin + source['train_dataloader.dataset.num_classes']))
+        begin = chosen['default_hooks.measure.skip']
+        unknown = set(range(begin, begin + chosen['default_hooks.measure.unknown']))
+        assert not trained & others and not trained & unknown and not others & unknown
+        assert trial.source().min_train == trial.min_train and max(unknown) < 94_606
+        assert trial.source().kind == SOURCE
+
+
+def test_names_are_unique_and_the_rate_is_the_best_of_the_study(tmp_path):
+    trials = trials_of(list(STUDIES))
+    assert len({trial.name for trial in trials}) == len(trials)
+    assert {ARMS[trial.arm].rate_of for trial in trials} == {trial.arm for trial in STUDIES['rates']}
+    tried = [trial for trial in STUDIES['rates'] if trial.arm == 'fc']
+    for trial, top1 in zip(tried, (10.0, 20.0, 15.0)):
+        assert comparison.best_rate('fc', tmp_path) == 0.003
+        (tmp_path / f'{trial.name}.json').write_text(json.dumps(dict(curve=[dict(top1=top1)])))
+    assert comparison.best_rate('fc', tmp_path) == RATES['adamw'][1]
+    assert comparison.best_rate('fc-sgd', tmp_path) == 0.1
+
+
+def test_auroc_counts_pairs():
+    known, unknown = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([2.0, 0.0, 2.0, 5.0])
+    wins = [(k > u).item() + 0.5 * (k == u).item() for k in known for u in unknown]
+    assert auroc(known, unknown) == pytest.approx(sum(wins) / len(wins))
+
+
+def test_the_command_line_says_what_is_wrong(capsys):
+    for arguments, said in (
+        (['run', 'nothing'], "unknown study 'nothing'; choose from rates"),
+        (['run', 'first', '--names', 'x'], '--names x: no training'),
+        (['run', '--threads', '0'], 'at least one'),
+    ):
+        with pytest.raises(SystemExit):
+            comparison.main(arguments)
+        assert said in capsys.readouterr().err
