@@ -2,9 +2,9 @@
 
 Each model is trained on the first eight classes and tested on them; then it gets two classes more and is tested on the
 old ones again, before any training; then it is trained on, by images of the new classes alone, or of all. New classes
-begin at a logit of 0: rows of zeros for FC, a projection that is cleared of the new vectors for EBV; but reserved
-vectors stay as they were trained. A run that is interrupted goes on where it was: every model that is done stands in
-the results.
+begin at a logit of 0: rows of zeros for FC, dimensions of their own for EBV, as tools/add_classes.py gives them; but
+reserved vectors stay as they were trained. A run that is interrupted goes on where it was: every model that is done
+stands in the results.
 
     python benchmarks/more_classes.py --data data/cifar10/cifar-10-batches-py --out docs/results/more_classes.json
 """
@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from ebv_mm import CIFARResNet, EBVLinear
 from ebv_mm.basis import DenseBasis, extend_basis
-from ebv_mm.more_classes import clear
+from ebv_mm.more_classes import widened_basis, zero_rows
 from ebv_mm.output import whole_file
 
 torch.set_num_threads(1)  # so that every machine computes the same
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 
 # In 16 dimensions ten vectors are orthogonal; in 6 they are 70.5 degrees apart.
 KINDS = (Kind(), Kind(16), Kind(16, NEW), Kind(6), Kind(6, NEW))
-# Of the old classes: trained; with two more as they come, and as add_classes leaves them. Then trained on.
+# Of the old classes: trained; with two more as they come; with two more at a logit of 0. Then trained on.
 COLUMNS = ('old_before', 'old_raw', 'old_added', 'new_only_old', 'new_only_new', 'all_old', 'all_new')
 
 
@@ -114,8 +114,8 @@ def show(kind: Kind, seed: int, train: Images, test: Images, settings: Settings)
     model = nn.Sequential(CIFARResNet(20, channels_last=True), _Pool(), classifier(kind))
     fit(model, train.of(0, OLD), settings.epochs, settings.rate, settings)
     result = dict(old_before=accuracy(model, test.of(0, OLD)))
-    for name, cleared in (('old_raw', False), ('old_added', True)):
-        wide = nn.Sequential(*model[:2], extended(model[2], cleared))
+    for name, raw in (('old_raw', True), ('old_added', False)):
+        wide = nn.Sequential(*model[:2], extended(model[2], raw=raw))
         result[name] = accuracy(wide, test.of(0, OLD))
     for name, images in (('new_only', train.of(OLD, OLD + NEW)), ('all', train)):
         further = copy.deepcopy(wide)
@@ -134,26 +134,26 @@ def classifier(kind: Kind) -> nn.Module:
 
 
 @torch.no_grad()
-def extended(layer: nn.Module, cleared: bool) -> nn.Module:
-    """The classifier with two classes more.
+def extended(layer: nn.Module, *, raw: bool) -> nn.Module:
+    """The classifier with two classes more: their logits are 0, or what they are.
 
-    For FC rows of zeros, or as torch begins them; for EBV the reserve, or other vectors, of which the projection is
-    cleared or not.
+    Raw are rows as torch begins them for FC, and for EBV vectors within the old dimensions. A reserve stays as it is.
     """
+    rows, weight, bias = 0, layer.weight, layer.bias
     if not isinstance(layer, EBVLinear):
-        wide = nn.Linear(FEATURES, OLD + NEW)
-        wide.weight[:OLD], wide.bias[:OLD] = layer.weight, layer.bias
-        if cleared:
-            wide.weight[OLD:], wide.bias[OLD:] = 0, 0
-        return wide
-    basis = DenseBasis(layer.basis)
-    if not layer.reserve:
-        basis = extend_basis(basis, NEW).basis
-    wide = EBVLinear(FEATURES, OLD + NEW, basis=basis)
-    wide.weight.copy_(layer.weight)
-    wide.bias.copy_(layer.bias)
-    if cleared and not layer.reserve:
-        clear(wide.weight, wide.bias, wide.basis[OLD:])
+        wide, rows = nn.Linear(FEATURES, OLD + NEW), NEW
+        if raw:
+            wide.weight[:OLD], wide.bias[:OLD] = weight, bias
+            return wide
+    else:
+        basis = DenseBasis(layer.basis)
+        if raw and not layer.reserve:
+            basis = extend_basis(basis, NEW).basis
+        elif not layer.reserve:
+            basis, rows = DenseBasis(widened_basis(basis.vectors, NEW)), NEW
+        wide = EBVLinear(FEATURES, OLD + NEW, basis=basis)
+    wide.weight.copy_(zero_rows(weight, rows))
+    wide.bias.copy_(zero_rows(bias, rows))
     return wide
 
 

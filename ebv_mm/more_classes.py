@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from .basis import DenseBasis, extend_basis, save_basis
+from .basis import DenseBasis, save_basis
 from .config_nodes import nodes, type_name
 from .launch.configs import ConfigError
 
@@ -30,22 +30,23 @@ class Change:
         head: Its path in the model.
         before, after: Its number of classes.
         reserve: How many vectors are still reserved.
-        made: How many vectors are new to the model; 0 where the reserve had enough.
-        angle: Smallest angle between the vectors now, in degrees; None where none was made.
+        made: How many vectors are new to the model, each in a dimension of its own; 0 where the reserve had enough.
     """
 
     head: str
     before: int
     after: int
     reserve: int
-    made: int = 0
-    angle: Optional[float] = None
+    made: int
 
     def __str__(self) -> str:
         text = f'{self.head}: {self.before} -> {self.after} classes, {self.reserve} still reserved'
         if not self.made:
             return f'{text}; every vector was there in training, and no weight changes'
-        return f'{text}; {self.made} vectors are new, min angle {self.angle:.2f}, and the projection is cleared of them'
+        return (
+            f'{text}; {self.made} vectors are new, each in a dimension of its own: the logits of the old classes stay, '
+            'those of the new ones begin at 0'
+        )
 
     @property
     def sizes(self) -> Dict[int, int]:
@@ -58,8 +59,7 @@ def add_classes(cfg: Config, state: Dict[str, Tensor], count: int, folder: Path)
     """Give every EBV head of a model ``count`` more classes, in its config and in its weights, both in place.
 
     Reserved vectors are taken first, which changes no weight: the model has learned to keep away from them. What they
-    do not suffice for is added by :func:`~ebv_mm.basis.extend_basis`, as a file in ``folder``, and :func:`clear` makes
-    room for it in the projection.
+    do not suffice for is added by :func:`widened_basis`, as a file in ``folder``.
     """
     heads = [(path, head) for path, head in nodes(cfg.model) if 'basis' in head]
     if not heads:
@@ -69,25 +69,19 @@ def add_classes(cfg: Config, state: Dict[str, Tensor], count: int, folder: Path)
     return changes
 
 
-@torch.no_grad()
-def clear(weight: Tensor, bias: Optional[Tensor], vectors: Tensor) -> None:
-    r"""Take the directions of some class vectors out of a projection, in place: :math:`A \leftarrow (I - P) A`.
+def widened_basis(vectors: Tensor, count: int) -> Tensor:
+    """The vectors (N, d), and K more that have each a dimension of their own: (N + K, d + K).
 
-    P is the orthogonal projection onto their span; the bias likewise. These classes begin with logits of 0 then, as new
-    rows of zeros do in FC. Classes that are orthogonal to them keep their products with v, hence their order. Others
-    lose what v had along the new vectors, times their cosine with them.
-
-    Without it a vector that no training has seen may win at once: nothing has held v back along it.
-
-    Args:
-        weight: (d, ...), of the projection.
-        bias: (d,), or None.
-        vectors: (K, d).
+    With a projection of :func:`zero_rows` in these dimensions the logits of the old classes stay what they were, and
+    those of the new ones begin at 0, as with FC. A new vector within the old dimensions might win at once instead:
+    nothing has held the embedding back along it in training.
     """
-    span = torch.linalg.qr(vectors.T.double())[0]
-    for tensor in filter(torch.is_tensor, (weight, bias)):
-        columns = tensor.double().reshape(len(tensor), -1)
-        tensor.copy_((columns - span @ (span.T @ columns)).view(tensor.shape))
+    return torch.block_diag(vectors, torch.eye(count).to(vectors))
+
+
+def zero_rows(tensor: Tensor, count: int) -> Tensor:
+    """A weight (d, ...) or bias (d,) with K rows of zeros more."""
+    return torch.cat([tensor, tensor.new_zeros(count, *tensor.shape[1:])])
 
 
 def _extend(path: str, head: dict, state: Dict[str, Tensor], count: int, folder: Path) -> Change:
@@ -100,14 +94,16 @@ def _extend(path: str, head: dict, state: Dict[str, Tensor], count: int, folder:
     if change.made:
         if f'{layer}.norm.running_mean' in state:
             raise ConfigError(
-                f'model.{path} has a norm of its embedding, through which no projection can be cleared of a new '
-                'vector; train it anew, with a reserve'
+                f'model.{path} has a norm of its embedding, which would divide a dimension of zeros by its deviation; '
+                'train it anew, with a reserve'
             )
-        longer = extend_basis(DenseBasis(state[f'{layer}.basis'].float()), change.made).basis
-        clear(state[f'{layer}.weight'], state.get(f'{layer}.bias'), longer.vectors[-change.made :])
-        file = folder / f'{longer.num_classes}x{longer.dim}_{path}.safetensors'
-        save_basis(longer, file)
-        state[f'{layer}.basis'], head['basis'], change.angle = longer.vectors, str(file), longer.min_angle
+        basis = DenseBasis(widened_basis(state[f'{layer}.basis'].float(), change.made))
+        head['basis'] = str(folder / f'{basis.num_classes}x{basis.dim}_{path}.safetensors')
+        save_basis(basis, head['basis'])
+        state[f'{layer}.basis'] = basis.vectors
+        for key in (f'{layer}.weight', f'{layer}.bias'):
+            if key in state:
+                state[key] = zero_rows(state[key], change.made)
     owner['num_classes'] = change.after
     if 'reserve' in head:
         head['reserve'] = change.reserve

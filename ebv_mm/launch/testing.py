@@ -30,7 +30,9 @@ def use_tta(cfg: Config) -> None:
         cfg.tta_pipeline = _flipped(_test_dataset(cfg).pipeline)
     # the scores of all classes are averaged, hence asked for
     (cfg.model.get('head') or {}).pop('predict_topk', None)
-    cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
+    wrapper = deepcopy(cfg.tta_model)  # no ** of it, which would make classes of the names of a pure Python config
+    wrapper['module'] = cfg.model
+    cfg.model = wrapper
     _test_dataset(cfg).pipeline = cfg.tta_pipeline
 
 
