@@ -85,3 +85,10 @@ default_hooks = dict(visualization=dict(type=DetVisualizationHook))
     assert cfg.model.type == 'DetTTAModel'
     (pack,) = cfg.test_dataloader.dataset.pipeline[-1].transforms[-1]
     assert 'flip_direction' in pack.meta_keys
+    # one that names its own is still one that can be written down, as the runner does
+    file.write_text(
+        file.read_text() + 'from mmdet.models.test_time_augs import DetTTAModel\ntta_model = dict(type=DetTTAModel)\n'
+    )
+    cfg = load_config(SimpleNamespace(config=str(file), **arguments))
+    use_tta(cfg)
+    assert "type='mmdet.models.test_time_augs.DetTTAModel'" in cfg.pretty_text
