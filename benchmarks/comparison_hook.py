@@ -99,7 +99,7 @@ class MeasureHook(Hook):
             self.state['counted'] += 1
 
     def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs: Optional[dict] = None) -> None:
-        self.state['losses'] = [*self.state['losses'][-49:], float(outputs['loss'])]
+        self.state['losses'] = [*self.state['losses'][-49:], outputs['loss'].item()]
         self._begin()
 
     # -- the curve
