@@ -141,6 +141,12 @@ class _BasisClassifier(HoldsTau, NormsEmbedding, HoldsBasis):
             self.reset_parameters()
             self.init_weights()
 
+    def __prepare_scriptable__(self) -> None:
+        raise TypeError(
+            f'{type(self).__name__} cannot be scripted, because what prepares its vectors is Python; script the model '
+            'that ebv_mm.fold(model, keep_norm=True) returns, whose logits are the same, or use torch.jit.trace'
+        )
+
     def extra_repr(self) -> str:
         reserve = f', reserve={self.reserve}' if self.reserve else ''
         return f'{super().extra_repr()}, num_classes={self.num_vectors - self.reserve}{reserve}, tau={self.tau}'

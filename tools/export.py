@@ -27,6 +27,8 @@ def main(argv=None) -> None:
         cfg = load_config(args)
         if args.images:
             check_data(cfg, ['test_dataloader'])
+        if args.check:
+            return
         model = load_model(cfg, args.checkpoint)
         batches = list(test_batches(cfg, args.images)) if args.images else []
         folder = Path(args.out or Path(cfg.work_dir) / 'export')
