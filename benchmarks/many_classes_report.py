@@ -60,6 +60,10 @@ def rows(found: Dict[Trial, dict], num_classes: int, pixels: bool = False) -> Li
         for level in LEVELS:
             reached = [steps_to(run['curve'], level) for _, run in runs]
             row[f'steps to {level} %'] = ', '.join('never' if step is None else f'{step:.0f}' for step in reached)
+        costs = [steps_against_fc(found, trial) for trial, _ in runs]
+        row['to 50 %, FC = 1'] = ', '.join(
+            'never' if cost == math.inf else f'{cost:.2f}' for cost in costs if cost is not None
+        )
         row['top-1 at the end'] = ', '.join(f'{point["top1"]:.1f}' for point in last)
         row['s a step'] = f'{min(point["seconds"] / point["step"] for point in last):.2f}'
         row['parameters'] = f'{result["parameters"] / 1e6:.1f} M'
@@ -75,22 +79,29 @@ def titled(num_classes: int, pixels: bool) -> str:
     return f'{num_classes:,} written characters' + ', the classifier alone, on pixels' * pixels
 
 
-def cost_in_steps(found: Dict[Trial, dict], level: float = 50) -> Dict[str, List[Tuple[float, float]]]:
-    """(N / d, steps to an accuracy over those of FC with the same hidden layer and seed), plain EBV and with helpers.
+def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
+    """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    Infinite where EBV does not get there. Trials that vary something else are left out.
+    The same are hidden layer, waves, batch, beginning and seed; FC's rate is the default.
     """
+    same = ('hidden', 'waves', 'batch', 'pretrained', 'pixels', 'seed')
+    twin = found.get(Trial('fc', trial.num_classes, trial.steps, **{name: getattr(trial, name) for name in same}))
+    theirs = twin and steps_to(twin['curve'], level)
+    if trial.classifier == 'fc' or not theirs:
+        return None
+    ours = steps_to(found[trial]['curve'], level)
+    return math.inf if ours is None else ours / theirs
+
+
+def cost_in_steps(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[float, float]]]:
+    """(N / d, steps against FC), plain EBV and with helpers; trials that vary something else are left out."""
     kinds = {'EBV': plain, 'EBV, hidden layer, norm and falling tau': helped}
     out: Dict[str, List[Tuple[float, float]]] = {kind: [] for kind in kinds}
-    for trial, result in found.items():
+    for trial in found:
+        cost = steps_against_fc(found, trial)
         for kind, make in kinds.items():
-            if trial.pixels or trial != make(trial.num_classes, trial.steps, trial.dim or 4, seed=trial.seed):
-                continue
-            twin = found.get(Trial('fc', trial.num_classes, trial.steps, hidden=trial.hidden, seed=trial.seed))
-            theirs = twin and steps_to(twin['curve'], level)
-            if theirs:
-                ours = steps_to(result['curve'], level)
-                out[kind].append((trial.num_classes / trial.dim, math.inf if ours is None else ours / theirs))
+            if cost and trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed):
+                out[kind].append((trial.num_classes / trial.dim, cost))
     return out
 
 

@@ -128,8 +128,9 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         Trial('fc', 1000, STEPS[1000], waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
         Trial('cosine', 1000, STEPS[1000], 256, spread(256)),
     ),
-    'tau': tuple(
-        Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)
+    'tau': (
+        *(Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)),
+        *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),
     ),
     'batch': tuple(
         trial for batch in (64, 1024)

@@ -109,7 +109,7 @@ def test_the_report_says_what_is_there(tmp_path, capsys):
     (folder / f'{trial.name}.json').write_text(json.dumps(result))
     assert many_classes_report.report(folder, tmp_path / 'x.png', None) == 0
     out = capsys.readouterr().out
-    assert '1 of' in out and '| 75 | 180 | 60.0 | 0.50 | 2.5 M |' in out
+    assert '1 of' in out and '| 75 | 180 |  | 60.0 | 0.50 | 2.5 M |' in out
     assert (tmp_path / 'x.png').stat().st_size > 1000
 
     page = tmp_path / 'page.md'
