@@ -246,6 +246,42 @@ class TestMmcv:
         assert 'none that works here' in capfd.readouterr().out
 
 
+@pytest.mark.skipif(not shutil.which('c++'), reason='there is no C++ compiler')
+class TestCompiler:
+    """torch's headers are compiled once for all files; where that fails, every file is compiled as before."""
+
+    @pytest.fixture
+    def compile(self, env, tool, tmp_path):
+        def run(header, name, text):
+            (tmp_path / 'torch').mkdir(exist_ok=True)
+            (tmp_path / 'torch' / 'types.h').write_text(header)
+            (tmp_path / f'{name}.cpp').write_text(text)
+            files = ('-MMD', '-MF', f'{name}.d', '-c', f'{name}.cpp', '-o', f'{name}.o')
+            env.run(
+                'c++', '-O1', f'-I{tmp_path}', '-H', *files,
+                cwd=tmp_path, path=[TOOL / 'compiler'], PRECOMPILED_HEADERS=str(tmp_path / 'headers')
+            )  # fmt: skip
+            assert (tmp_path / f'{name}.o').stat().st_size and (tmp_path / f'{name}.d').exists()
+
+        return run
+
+    def test_headers_are_precompiled_at_the_first_file_and_used_by_all(self, compile, tmp_path, capfd):
+        for name in ('one', 'two'):
+            compile(
+                '#pragma once\nconstexpr int answer = 42;', name, '#include <torch/types.h>\nint f() { return answer; }'
+            )
+            assert '! ' in capfd.readouterr().err.splitlines()[0][:2]  # how -H marks a precompiled header in use
+        assert sorted(path.name for path in (tmp_path / 'headers').iterdir()) == [
+            'lock', 'torch_headers.hpp', 'torch_headers.hpp.gch'
+        ]  # fmt: skip
+
+    def test_a_header_that_cannot_be_precompiled_is_no_hindrance(self, compile, tmp_path, capfd):
+        for name in ('one', 'two'):
+            compile('#error not here', name, 'int f() { return 1; }')
+        assert (tmp_path / 'headers' / 'torch_headers.hpp.failed').exists()
+        assert 'not here' not in capfd.readouterr().err
+
+
 class TestSentences:
     """A machine that cannot be set up is told so in one sentence: value, requirement, remedy."""
 

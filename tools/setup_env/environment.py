@@ -84,11 +84,11 @@ class Environment:
     def pip(self, *arguments):
         self.run(self.python, '-m', 'pip', *arguments)
 
-    def run(self, *command, cwd=None, capture=False, **variables):
-        """Run a command, which prints its own progress; return its output if that is asked for."""
+    def run(self, *command, cwd=None, capture=False, path=(), **variables):
+        """Run a command, which prints its own progress, with `path` in front; return its output if asked for."""
         environ = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
         environ.update(
-            PATH=f'{self.folder / "bin"}{os.pathsep}{environ.get("PATH", os.defpath)}',
+            PATH=os.pathsep.join(map(str, [*path, self.folder / 'bin', environ.get('PATH', os.defpath)])),
             VIRTUAL_ENV=str(self.folder),
             TMPDIR=str(self.scratch),
             PIP_USER='0',
