@@ -100,9 +100,9 @@ def compile_mmcv(env, requirement):
             cwd=source,
             path=[Path(__file__).resolve().parent / 'compiler'],
             PRECOMPILED_HEADERS=str(env.scratch / 'headers'),
-            # No debug information: it takes time and space. Not in CFLAGS, for which newer setuptools drop Python's
+            # No debug information, which takes time and space, and no warnings. Not in CFLAGS, for which newer setuptools drop Python's
             # own flags, -O2 among them.
-            CPPFLAGS=f'{os.environ.get("CPPFLAGS", "")} -g0'.strip(),
+            CPPFLAGS=f'{os.environ.get("CPPFLAGS", "")} -g0 -w'.strip(),
             MMCV_WITH_OPS='1',
             MAX_JOBS=os.environ.get('MAX_JOBS') or str(default_jobs()),
         )  # fmt: skip
