@@ -51,7 +51,8 @@ def install_requirements(env):
     pins.pop(env.stack.mmcv)
     wanted = env.scratch / 'requirements.txt'
     wanted.write_text('\n'.join(pins.values()))
-    with env.step(f'installing what {env.requirements.relative_to(env.root)} pins'):
+    remedy = 'mend what pip says above (where it found no connection: the network, or the proxy of `pip config list`)'
+    with env.step(f'installing what {env.requirements.relative_to(env.root)} pins', remedy):
         env.pip('install', '--quiet', *(env.pin(name) for name in ('pip', 'setuptools', 'wheel')))
         # The forks are published as source only; without isolation they are built with the pinned setuptools.
         # --no-compile: Python compiles what is imported when it is, which is a small part of these packages.

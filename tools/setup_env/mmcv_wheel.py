@@ -45,7 +45,8 @@ def install_mmcv(env):
         return
     links, folder = os.environ.get('MMCV_FIND_LINKS'), wheel_cache() / key
     if links:
-        with env.step(f'installing {requirement} from {links}'):
+        unfit = f'there must be a wheel of it with compiled ops, built for torch {torch} and this Python'
+        with env.step(f'installing {requirement} from {links}', f'{unfit}: name another place, or none to compile it'):
             install_prebuilt(env, requirement, links)
     elif cached_wheel(folder) is not None or not try_prebuilt(env, requirement):
         if cached_wheel(folder) is None:
@@ -94,14 +95,14 @@ def compile_mmcv(env, requirement):
         shutil.unpack_archive(str(next(env.scratch.glob('*mmcv-*.tar.gz'))), str(env.scratch / 'unpacked'))
         next((env.scratch / 'unpacked').iterdir()).rename(source)
     killed = 'should the compiler have been killed, memory ran out: add MAX_JOBS=1'
-    with env.step(f'compiling {requirement}, once per machine: a quarter to half an hour', killed):
+    with env.step(f'compiling {requirement}, once per machine: about five minutes of two cores', killed):
         env.run(
             env.python, 'setup.py', '--quiet', 'bdist_wheel', '--dist-dir', env.scratch / 'dist',
             cwd=source,
             path=[Path(__file__).resolve().parent / 'compiler'],
             PRECOMPILED_HEADERS=str(env.scratch / 'headers'),
-            # No debug information, which takes time and space, and no warnings. Not in CFLAGS, for which newer setuptools drop Python's
-            # own flags, -O2 among them.
+            # No debug information, which takes time and space, and no warnings. Not in CFLAGS, for which newer
+            # setuptools drop Python's own flags, -O2 among them.
             CPPFLAGS=f'{os.environ.get("CPPFLAGS", "")} -g0 -w'.strip(),
             MMCV_WITH_OPS='1',
             MAX_JOBS=os.environ.get('MAX_JOBS') or str(default_jobs()),
