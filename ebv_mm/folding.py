@@ -84,8 +84,9 @@ class FoldedClassifier(nn.Module):
 @torch.no_grad()
 def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
     layer.check_basis()
+    name = type(layer).__name__
     if layer.prior is not None or layer.weight.shape[0] != layer.dim:
-        raise TypeError(f'{layer} has a prior or anchors, which one plain layer cannot have; use it as it is')
+        raise TypeError(f'{name} has a prior or anchors, which one plain layer cannot have; use it as it is')
     weight, bias = layer.folded_projection()
     num_classes = layer.num_vectors - layer.reserve
     matrix = layer.vectors[:num_classes].double()
@@ -98,7 +99,7 @@ def _folded(layer: nn.Module, keep_norm: bool) -> nn.Module:
         convolution = nn.Conv1d if isinstance(layer, nn.Conv1d) else nn.Conv2d
         out = convolution(*sizes, bias=bias is not None, padding_mode=layer.padding_mode)
     if layer.weight.shape[1:] != out.weight.shape[1:]:
-        raise TypeError(f'{layer} has groups, but each class needs all channels; folding it would not make it smaller')
+        raise TypeError(f'{name} has groups, but each class needs all channels; folding it would not make it smaller')
     out = out.to(layer.weight.device, working_dtype(layer.weight) if keep_norm else layer.weight.dtype)
     out.weight.copy_(torch.tensordot(matrix, weight, 1))
     if bias is not None:

@@ -1,5 +1,6 @@
 """The host's own head with a linear classifier in place of an EBV one: for who has no ebv_mm where the model runs."""
 
+from copy import deepcopy
 from typing import Dict, Iterable, List, Tuple
 
 import torch
@@ -93,7 +94,7 @@ def linear_twin(model: nn.Module, cfg: Config, batches: Iterable[dict]) -> Tuple
     layers = {name: module for name, module in model.named_modules() if isinstance(module, EBV_LAYERS)}
     features = _features(model, layers, batches)
     twin_cfg = linear_config(cfg)
-    twin = MODELS.build(twin_cfg.model)
+    twin = MODELS.build(deepcopy(twin_cfg.model))  # some heads change their config
     state, scales = model.state_dict(), {}
     for name, layer in layers.items():
         if not features[name]:
@@ -158,8 +159,10 @@ def _features(model: nn.Module, layers: Dict[str, nn.Module], batches: Iterable[
 
 
 def _some(layer: nn.Module, x: Tensor) -> Tensor:
-    """Of the pixels that a 1 x 1 convolution sees some, evenly spread; otherwise all of the input."""
-    if isinstance(layer, nn.Linear) or layer.kernel_size != (1, 1):
+    """Of the pixels that a 1 x 1 convolution sees some, evenly spread; otherwise all, classes in dimension 1."""
+    if isinstance(layer, nn.Linear):
+        return x.flatten(0, -2)  # queries of a transformer come in rows
+    if layer.kernel_size != (1, 1):
         return x
     pixels = x.movedim(1, -1).flatten(0, -2)
     return pixels[:: max(1, len(pixels) // PIXELS_PER_IMAGE)][:, :, None, None]

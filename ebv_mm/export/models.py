@@ -1,5 +1,6 @@
 """A trained model, and the images to try it on, from config and checkpoint."""
 
+from copy import deepcopy
 from itertools import islice
 from typing import Iterator
 
@@ -19,7 +20,7 @@ def load_model(cfg: Config, checkpoint: str) -> nn.Module:
     init_default_scope(cfg.get('default_scope') or scope_of_model(cfg.model) or 'mmengine')
     if cfg.get('data_preprocessor') is not None:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
-    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    model = revert_sync_batchnorm(MODELS.build(deepcopy(cfg.model)))  # some heads change their config
     content = CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
     try:
         missing = model.load_state_dict(content.get('state_dict', content), strict=False).missing_keys

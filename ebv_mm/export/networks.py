@@ -105,6 +105,11 @@ def _segmentor(model: nn.Module, images: Tensor) -> Network:
 
 
 def _one_stage(model: nn.Module, images: Tensor) -> Network:
+    if hasattr(model, 'decoder'):
+        raise TypeError(
+            f'{type(model).__name__} has a transformer between its features and its head, which is no network of '
+            'tensors in its host; export --to fc, and go on with what its host offers'
+        )
     lengths = _lengths(model.bbox_head(model.extract_feat(images)))
 
     def plug(model: nn.Module, run: Run) -> None:

@@ -32,7 +32,7 @@ def one_sentence(traceback: bool = False) -> Iterator[None]:
 def sentence(error: Exception) -> str:
     """What to tell of an error: messages that bring their remedy as they are, others with their kind."""
     text = str(error)
-    if isinstance(error, (ConfigError, OSError)) or (isinstance(error, ValueError) and '; ' in text):
+    if isinstance(error, (ConfigError, OSError)) or (isinstance(error, (ValueError, TypeError)) and '; ' in text):
         return text
     if lacks_ops(error):
         return why_no_ops(error)

@@ -11,7 +11,8 @@ from mmengine.registry import MODELS, init_default_scope
 from scenes import write_bases, write_scenes
 from scripts import REPO, load_script
 
-from ebv_mm.export.linear import fitted_scale, linear_config, names_of_ours
+from ebv_mm import EBVLinear
+from ebv_mm.export.linear import _some, fitted_scale, linear_config, names_of_ours
 from ebv_mm.export.pooling import FixedPool
 
 CONFIGS = REPO / 'tests' / 'end_to_end' / 'configs'
@@ -112,6 +113,12 @@ def test_a_fixed_pool_is_the_adaptive_one(size):
 def test_the_scale_of_products_that_are_scaled_logits_is_found(sigmoid):
     logits = torch.randn(50, 9) * 3
     assert fitted_scale(logits / 17, logits, sigmoid=sigmoid) == pytest.approx(17, rel=1e-2)
+
+
+def test_features_in_rows_are_each_a_feature():
+    layer = EBVLinear(6, 5, basis=dict(num_classes=5, dim=8))
+    x = torch.randn(2, 3, 4, 6)
+    torch.testing.assert_close(layer(_some(layer, x)), layer(x).view(24, 5))
 
 
 def test_the_host_s_head_of_a_general_one():
