@@ -96,7 +96,7 @@ def rate_rows(records: Records) -> list[dict[str, object]]:
 def measured_by(records: Records) -> str:
     """Which clocks and machines the figures are of, each once."""
     kinds = dict.fromkeys(f'{CLOCKS[record["clock"]]}; {record["machine"]}' for record in records)
-    return '\n'.join(f'Time: {kind}.' for kind in kinds)
+    return ' '.join(f'Time: {kind}.' for kind in kinds)
 
 
 def draw(records: Records, path: Path) -> None:
@@ -121,13 +121,13 @@ def draw(records: Records, path: Path) -> None:
 def report(results: Path, page: Path, console: Console) -> int:
     """Replace the tables of the page, paint its picture."""
     records = read_all(results)
-    total = len(trials_of(list(STUDIES)))
-    console.print(f'{len(records)} of {total} trainings are finished')
+    known = f'{len(records)} of {len(trials_of(list(STUDIES)))} trainings are on record'
+    console.print(known)
     table, rates = rows(records), rate_rows(records)
     if not table:
         console.print(f'so {page} stays as it is')
         return 1
-    blocks = {MARKER.format('comparison'): f'{markdown_table(table)}\n\n{measured_by(records)}'}
+    blocks = {MARKER.format('comparison'): f'{markdown_table(table)}\n\n{known}. {measured_by(records)}'}
     if rates:
         blocks[MARKER.format('learning rates')] = markdown_table(rates)
     fill(page, blocks)

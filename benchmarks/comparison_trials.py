@@ -1,5 +1,6 @@
 """The trainings of benchmarks/comparison.py: which classifiers, how many classes, how long."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -265,7 +266,7 @@ def options(trial: Trial, plan: Plan, clock: str, data: str, backbone: str | Non
 
 
 def _schedule(iterations: int) -> Options:
-    warm_up, interval = max(1, min(WARM_UP, iterations // 10)), max(1, iterations // POINTS)
+    warm_up, interval = max(1, min(WARM_UP, iterations // 10)), math.ceil(iterations / POINTS)
     return {
         'train_cfg.max_iters': iterations,
         'train_cfg.val_interval': interval,
