@@ -16,9 +16,10 @@ class BestClasses(DataSample):
         """The same sample, with its best classes."""
         out = cls() if sample is None else cls(metainfo=sample.metainfo, **dict(sample.items()))
         out.set_field(num_classes, 'num_classes', field_type='metainfo')
-        out.set_field(scores, 'top_scores')
-        out.set_field(classes, 'top_classes')
-        return out.set_pred_label(classes[:1])
+        # of its own, because a pickle of one row of a batch would hold the whole batch
+        out.set_field(scores.clone(), 'top_scores')
+        out.set_field(classes.clone(), 'top_classes')
+        return out.set_pred_label(classes[:1].clone())
 
     def to_dict(self) -> dict:
         """The fields, as metrics are given them."""
