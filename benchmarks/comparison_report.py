@@ -99,11 +99,18 @@ def measured_by(records: Records) -> str:
     return ' '.join(f'Time: {kind}.' for kind in kinds)
 
 
+def line(arm: str, points: int) -> dict[str, str]:
+    """EBV solid, others dashed; dotted, in the colour of the same without, with waves or a pretrained backbone."""
+    base = arm.removesuffix('-waves').removesuffix('-pretrained')
+    ours = [one for one in ARMS if one.startswith('ebv') == base.startswith('ebv')]
+    style = ':' if base != arm else '-' if base.startswith('ebv') else '--'
+    return dict(color=f'C{ours.index(base) % 10}', linestyle=style, marker='o' if points == 1 else '')
+
+
 def draw(records: Records, path: Path) -> None:
     """Top-1 over time, and over epochs, a column for each number of classes, the first seed."""
     curves = [r for r in records if r['kind'] == TRAINED and not is_rate_trial(r) and r['seed'] == 0]
     sizes = sorted({record['num_classes'] for record in curves})
-    colours = {arm: f'C{number % 10}' for number, arm in enumerate(ARMS)}
     figure = new_figure(5.5 * len(sizes), 8)
     grid = figure.subplots(2, len(sizes), squeeze=False)
     for axis, (key, scale, label) in enumerate((('seconds', 60, 'minutes'), ('epoch', 1, 'epochs'))):
@@ -111,8 +118,7 @@ def draw(records: Records, path: Path) -> None:
             for record in (one for one in curves if one['num_classes'] == size):
                 arm, curve = record['arm'], record['curve']
                 x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
-                style = 'o' if len(curve) == 1 else '-' if arm.startswith('ebv') else '--'
-                panel.plot(x, y, style, color=colours[arm], label=ARMS[arm].title)
+                panel.plot(x, y, **line(arm, len(curve)), label=ARMS[arm].title)
             panel.set(title=f'{size:,} characters', xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
             panel.legend(fontsize=6)
     save_figure(figure, path)
