@@ -219,6 +219,8 @@ def chosen_trials(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
         parser.error(f'unknown study {unknown[0]!r}; choose from {", ".join(STUDIES)}')
     if args.threads < 1:
         parser.error(f'--threads {args.threads}: at least one')
+    if args.threads > 1 and not args.alone:
+        parser.error(f'--threads {args.threads}: the seconds of a process add up those of its threads; add --alone')
     trials = {trial.name: trial for trial in trials_of(args.studies or list(STUDIES))}
     strangers = [name for name in args.names or () if name not in trials]
     if strangers:

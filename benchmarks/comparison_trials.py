@@ -164,13 +164,13 @@ class Trial:
         return FEW_IMAGES if self.num_classes > MEDIUM else MANY_IMAGES
 
     def pace(self) -> 'Trial | None':
-        """What has to be measured before, if the training has a budget."""
+        """What has to be measured before, if the training has a budget; pretrained weights are as fast as others."""
         budgeted = self.kind == TRAINED and self.epochs is None and self.num_classes not in EPOCHS
-        return Trial(self.num_classes, self.arm, kind=PACE) if budgeted else None
+        return Trial(self.num_classes, self.arm.removesuffix('-pretrained'), kind=PACE) if budgeted else None
 
     def source(self) -> 'Trial | None':
         """What has to be trained before, if the backbone is pretrained: on characters that are not among the N."""
-        if not self.of.pretrained or self.kind == PACE:
+        if not self.of.pretrained:
             return None
         return Trial(max(self.num_classes, MEDIUM), 'fc', epochs=PRETRAINING_EPOCHS, kind=SOURCE)
 

@@ -152,7 +152,8 @@ def test_a_budget_becomes_iterations(run, monkeypatch):
     monkeypatch.setattr(comparison_trials, 'EPOCHS', {})
     monkeypatch.setattr(comparison, 'EPOCHS', {})
     trial = Trial(N, 'fc-256')
-    assert trial.pace().name == 'n40_fc-256_pace' and run.args.results.exists() is False
+    assert trial.pace() == Trial(N, 'fc-256-pretrained').pace() and trial.pace().name == 'n40_fc-256_pace'
+    assert run.args.results.exists() is False
     (record,), failed = run(trial.pace())
     assert not failed and record['curve'] == [] and record['iterations'] == 4 and record['checkpoint'] is None
     pace = sum(record['parts'].values())
@@ -223,6 +224,7 @@ def test_the_command_line_says_what_is_wrong(capsys):
         (['run', 'nothing'], "unknown study 'nothing'; choose from rates"),
         (['run', 'first', '--names', 'x'], '--names x: no training'),
         (['run', '--threads', '0'], 'at least one'),
+        (['run', '--threads', '2'], 'add --alone'),
     ):
         with pytest.raises(SystemExit):
             comparison.main(arguments)
