@@ -14,6 +14,8 @@ from .networks import Network, Run
 SUFFIX = {'onnx': '.onnx', 'torchscript': '.pt'}
 FORMATS = tuple(SUFFIX)
 OPSET = 17
+# the oldest that knows what the layers compute
+FIRST_OPSET = 11
 # From this opset on torch's newer exporter is asked, which reads the graph of torch.export; below, the one that traces.
 FIRST_OF_GRAPHS = 18
 # How the tracing one is asked for where there are both.
@@ -35,6 +37,8 @@ def write(network: Network, path: Path, kind: str, opset: int = OPSET) -> None:
 def _write_onnx(network: Network, path: Path, opset: int) -> None:
     names = dict(input_names=['input'], output_names=network.outputs)
     inputs = network.inputs
+    if opset < FIRST_OPSET:
+        raise ValueError(f'opset = {opset}, but what is exported needs {FIRST_OPSET}; give that or more')
     if opset < FIRST_OF_GRAPHS:
         options = dict(dynamic_axes={name: {0: 'batch'} for name in ('input', *network.outputs)}, **TRACE)
     elif TRACE:
@@ -48,6 +52,17 @@ def _write_onnx(network: Network, path: Path, opset: int) -> None:
             f'{FIRST_OF_GRAPHS - 1}, or take torch 2.6 or newer'
         )
     torch.onnx.export(network.module, inputs, str(path), opset_version=opset, **names, **options)
+    if opset >= FIRST_OF_GRAPHS:
+        _check_opset(path, opset)
+
+
+def _check_opset(path: Path, opset: int) -> None:
+    """Raise where the newer exporter has left the opset at its own, which it does with a warning."""
+    import onnx  # which that exporter needs too
+
+    written = {domain.version for domain in onnx.load(path).opset_import if domain.domain == ''}
+    if written != {opset}:
+        raise ValueError(f'opset = {opset}, but torch {torch.__version__} wrote {written.pop()}; give that')
 
 
 def run_file(path: Path) -> Run:
