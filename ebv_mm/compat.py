@@ -3,8 +3,9 @@
 Importing ebv_mm calls :func:`mend`.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 try:
     import numpy as np
@@ -27,6 +28,7 @@ DISTRIBUTIONS = {
     'mmdet': ('mmdet', 'onedl-mmdetection'),
     'mmseg': ('mmsegmentation', 'onedl-mmsegmentation'),
 }
+HOSTS = ('mmpretrain', 'mmdet', 'mmseg')
 
 
 def mend() -> None:
@@ -40,7 +42,7 @@ def find_the_configs_of_forks() -> None:
 
     mmengine looks for the distribution ``mmsegmentation`` and, where there is none, for a module of that name.
     """
-    for module in ('mmpretrain', 'mmdet', 'mmseg'):
+    for module in HOSTS:
         if _is_distribution(DISTRIBUTIONS[module][1]):
             MODULE2PACKAGE[module] = module
 
@@ -85,6 +87,18 @@ def why_not_imported(host: str, error: ImportError) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f'{host} needs {error.name}, which is not installed; install it with: pip install {error.name}'
     return f'importing {host} fails: {error}'
+
+
+def why_not_usable(host: str) -> Optional[str]:
+    """Import the models of a host; where that fails say why in one sentence.
+
+    mmengine goes on with a warning where a host cannot be imported, and finds none of its names later.
+    """
+    try:
+        import_module(f'{host}.models')
+    except ImportError as error:
+        return f'the config is one of {host}: {why_not_imported(host, error)}'
+    return None
 
 
 def lacks_ops(error: Exception) -> bool:

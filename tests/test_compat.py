@@ -14,6 +14,9 @@ from mmengine.runner.checkpoint import load_checkpoint, save_checkpoint
 from torch import nn
 
 from ebv_mm import compat
+from ebv_mm.conversion import ConversionError, find_classifiers
+from ebv_mm.launch import argument_parser, load_config
+from ebv_mm.launch.configs import ConfigError
 
 pytestmark = pytest.mark.both_stacks
 
@@ -120,3 +123,17 @@ def test_mmengine_loads_its_own_checkpoint(tmp_path, capfd):
 def test_why_a_host_cannot_be_imported_is_one_sentence_with_a_remedy(error, words):
     sentence = compat.why_not_imported('mmdet', error)
     assert all(word in sentence for word in words) and '\n' not in sentence
+
+
+def test_a_host_that_cannot_be_imported_is_named_before_its_registry_is_searched(monkeypatch, tmp_path):
+    """mmengine would warn, go on, and miss the first name of the host."""
+    (tmp_path / 'mine.py').write_text("default_scope = 'mmdet'\nmodel = dict(type='MaskRCNN')\n")
+
+    def without_mmcv(name):
+        raise ModuleNotFoundError("No module named 'mmcv'", name='mmcv')
+
+    monkeypatch.setattr(compat, 'import_module', without_mmcv)
+    with pytest.raises(ConfigError, match='one of mmdet: there is no mmcv with compiled ops.*MMCV_WITH_OPS=1'):
+        load_config(argument_parser('').parse_args([str(tmp_path / 'mine.py')]))
+    with pytest.raises(ConversionError, match='one of mmdet: there is no mmcv with compiled ops'):
+        find_classifiers(Config.fromfile(tmp_path / 'mine.py'))

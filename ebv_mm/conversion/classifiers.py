@@ -9,8 +9,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from ..catalogue import OWN_TYPES, SIGMOID_LAYERS, Place, known
+from ..compat import HOSTS, why_not_usable
 
-HOSTS = ('mmpretrain', 'mmdet', 'mmseg')
 # LinearClsHead as the projection of a language model, and teachers, whose weights are another checkpoint's.
 LEFT_KEYS = {'text_neck': 'a projection, not a classifier', 'vision_neck': 'a projection, not a classifier',
              'teacher_bbox_head': "the teacher keeps its checkpoint's classifier"}  # fmt: skip
@@ -69,6 +69,9 @@ def find_classifiers(cfg: Config) -> Found:
     if not isinstance(model, dict) or 'type' not in model:
         raise ConversionError('the config has no model; give one that trains or tests a model')
     scope = cfg.get('default_scope') or _scope_of(model['type'])
+    unusable = why_not_usable(scope) if scope in HOSTS else None
+    if unusable:
+        raise ConversionError(unusable)
     found = Found()
     with DefaultScope.overwrite_default_scope(scope):
         _walk(model, (), scope, found)

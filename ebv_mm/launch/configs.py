@@ -7,6 +7,8 @@ from typing import Optional
 
 from mmengine.config import Config, ConfigDict
 
+from ..compat import HOSTS, why_not_usable
+
 # Only mmpretrain's own tools set these, but its loaders are meant to run with them.
 MMPRETRAIN_LOADER = dict(pin_memory=True, persistent_workers=True, collate_fn=dict(type='default_collate'))
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
@@ -22,6 +24,9 @@ def load_config(args: argparse.Namespace) -> Config:
     cfg = read_config(args.config, args.cfg_options)
     if cfg.get('default_scope') is None:
         cfg.default_scope = scope_of_model(cfg.model)
+    unusable = why_not_usable(cfg.default_scope) if cfg.default_scope in HOSTS else None
+    if unusable:
+        raise ConfigError(unusable)
     if cfg.default_scope == 'mmpretrain':
         for name in LOADERS:
             if cfg.get(name):
