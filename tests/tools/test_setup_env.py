@@ -123,6 +123,15 @@ class TestStamp:
         moved = tool['environment'].Environment(env.name, tmp_path / 'moved')
         assert moved.stamp.exists() and not moved.is_finished()
 
+    def test_the_scripts_of_a_moved_clone_call_its_own_python(self, env, tool, tmp_path):
+        self.finish(env)
+        script = env.folder / 'bin' / 'pip'
+        script.write_text(f'#!/bin/sh\nexec "{env.python}" -m pip "$@"\n')
+        shutil.move(str(env.root), str(tmp_path / 'moved'))
+        moved = tool['environment'].Environment(env.name, tmp_path / 'moved')
+        tool['__main__'].renew_scripts(moved)
+        assert (moved.folder / 'bin' / 'pip').read_text() == f'#!/bin/sh\nexec "{moved.python}" -m pip "$@"\n'
+
     def test_the_environment_of_the_first_release_is_taken_over(self, tool, clone):
         old = clone / '.venv'
         (old / 'lib' / 'python{}.{}'.format(*sys.version_info)).mkdir(parents=True)

@@ -44,6 +44,17 @@ def create(env):
     with env.step(f'creating {env.folder.name} with Python {dotted(sys.version_info[:3])}'):
         # Without --clear this keeps what is installed and renews the paths of a moved clone.
         env.run(sys.executable, '-m', 'venv', env.folder)
+    renew_scripts(env)
+
+
+def renew_scripts(env):
+    """Let the scripts of a moved clone, pip and pytest among them, call the Python where it is now."""
+    _, _, before = env.stamp.read_text().strip().rpartition(' python') if env.stamp.exists() else ('', '', '')
+    before = before.partition(' ')[2]
+    if before and before != str(env.folder):
+        for script in (env.folder / 'bin').iterdir():
+            if not script.is_symlink() and script.read_bytes().startswith(b'#!'):
+                script.write_bytes(script.read_bytes().replace(before.encode(), str(env.folder).encode()))
 
 
 def install_requirements(env):
