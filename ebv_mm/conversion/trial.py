@@ -16,7 +16,7 @@ from .models import build, in_scope, named_layers
 
 MOST_PARAMETERS = 500_000_000
 # Images of so many pixels on a side, the next where a model needs more.
-SIZES = (128, 224, 320, 512)
+SIZES = (64, 128, 224, 320, 512)
 # What a config has that trains on masks.
 WITH_MASKS = ('mask_head', 'MaskFormer', 'Mask2Former', 'SOLO', 'RTMDetIns', 'PanopticFPN')
 TRACKERS = ('ByteTrack', 'DeepSORT', 'SORT', 'OCSORT', 'StrongSORT', 'QDTrack', 'MaskTrackRCNN', 'Mask2FormerVideo')
@@ -41,6 +41,8 @@ def run_once(cfg: Config, ebv_cfg: Config, classifiers: List[Classifier]) -> dic
             loss = _step(model, cfg, size)
             failure = None
             break
+        except NotImplementedError:  # by which a host says that it does not train this
+            raise
         except Exception as error:  # too small for its strides, most of the time
             failure = error
     if failure is not None:
@@ -64,8 +66,9 @@ def _for_a_trial(node: object) -> None:
         for key in ('pretrained', 'teacher_ckpt'):
             if isinstance(node.get(key), str):
                 node[key] = None
-        if str(node.get('type')).endswith('CrossEntropyLoss') and isinstance(node.get('class_weight'), (list, tuple)):
-            node['class_weight'] = None
+        for loss in node['loss_decode'] if isinstance(node.get('loss_decode'), list) else [node.get('loss_decode')]:
+            if loss:
+                loss.pop('class_weight', None)
         init = node.get('init_cfg')
         if isinstance(init, dict) and init.get('type') == 'Pretrained':
             del node['init_cfg']
@@ -106,8 +109,17 @@ def _losses(model: nn.Module, cfg: Config, size: int) -> Iterable[Tuple[str, Ten
     for name in ('iter', 'epoch'):  # by which some heads and some sizes of images change
         MessageHub.get_current_instance().update_info(name, 0)
     batch = getattr(_Batches, cfg.get('default_scope'))(cfg, size)
+    _keep_small(model.data_preprocessor, size)
     with in_scope(cfg):
         return model(**model.data_preprocessor(batch, True), mode='loss').items()
+
+
+def _keep_small(preprocessor: nn.Module, size: int) -> None:
+    """Let a host not enlarge the images: mmseg pads them to its crops, some detectors to 1,024 pixels."""
+    if hasattr(preprocessor, 'size') and getattr(preprocessor, 'size_divisor', None) is None:
+        preprocessor.size = (size, size)
+    if isinstance(getattr(preprocessor, 'batch_augments', None), nn.ModuleList):  # of mmdet; mmpretrain's mix labels
+        preprocessor.batch_augments = None
 
 
 def _step(model: nn.Module, cfg: Config, size: int) -> Tensor:
