@@ -82,8 +82,11 @@ class History:
         key = classifier_of(self.run)
         end = torch.load(self.last_checkpoint, map_location='cpu')['state_dict'][key]
         begin = first_weights(self.run)[key]
+        norms = round(begin.norm().item(), 3), round(end.norm().item(), 3)
+        if resolve(self.run).default_scope == 'mmdet':  # where the seed does not give the same beginning again
+            return Classifier(*norms)
         cosine = torch.cosine_similarity(begin.flatten(), end.flatten(), dim=0)
-        return Classifier(*(round(value.item(), 3) for value in (begin.norm(), end.norm(), cosine)))
+        return Classifier(*norms, round(cosine.item(), 3))
 
 
 def first_weights(run: Run) -> dict[str, torch.Tensor]:

@@ -80,10 +80,12 @@ def course(study: Study, records: Records) -> list[dict[str, object]]:
     rows = []
     for setting in study.settings:
         ended = done(study, setting, records)
-        for key, name in study.losses.items() if ended else ():
+        told = {key: name for key, name in study.losses.items() if ended and key in ended[0].losses}
+        for key, name in told.items():
             total, steps = ended[0].total, sorted(ended[0].losses[key])
-            marks = dict.fromkeys([steps[0], *(at for at in steps if at % (total // 4) == 0)])
-            values = {f'{ended[0].unit} {at}': cell([record.losses[key][at] for record in ended], 2) for at in marks}
+            marks = dict.fromkeys([steps[0], *(at for at in steps if at % max(1, total // 4) == 0)])
+            losses = {at: [record.losses.get(key, {}).get(at) for record in ended] for at in marks}
+            values = {f'{ended[0].unit} {at}': cell(each, 2) for at, each in losses.items()}
             rows.append({'': setting, 'seeds': len(ended), 'loss': name, **values})
     return rows
 

@@ -111,12 +111,16 @@ def _row(layer, weights: Optional[Converted], check: bool) -> dict:
         if check:
             row['same class, random features'] = _percent(weights.random[layer.name].same_class)
         row['same class'] = _percent(weights.seen[layer.name].same_class)
-        row['change of scores'] = f'{weights.seen[layer.name].score_change:.3f}'
+        row['change of scores'] = _number(weights.seen[layer.name].score_change)
     return row
 
 
 def _percent(share: float) -> str:
     return 'not seen' if math.isnan(share) else f'{100 * share:.2f} %'
+
+
+def _number(change: float) -> str:
+    return 'not seen' if math.isnan(change) else f'{change:.3f}'
 
 
 def _notes(conversion: Conversion, weights: Optional[Converted]) -> List[str]:
