@@ -18,6 +18,7 @@ from .models import (
     in_scope,
     named_layers,
     noise,
+    places,
     test_images,
 )
 from .results import same_results
@@ -101,9 +102,10 @@ def load_weights(model: nn.Module, state: Dict[str, Tensor], path: str) -> None:
 
 def pair_layers(fc: nn.Module, ebv: nn.Module, classifiers: List[Classifier]) -> List[Layer]:
     """The layers of both models that stand in the same place."""
+    heads = [(f'{place}.', classifier) for classifier in classifiers for place in places(ebv, classifier.name)]
     layers = []
     for name, layer in named_layers(ebv, EBV_LAYERS):
-        owner = max((c for c in classifiers if name.startswith(f'{c.name}.')), key=lambda c: len(c.name), default=None)
+        _, owner = max((h for h in heads if name.startswith(h[0])), key=lambda h: len(h[0]), default=(None, None))
         if owner is None:
             raise ConversionError(f'{name} is an EBV layer that no classifier of the config has; report this')
         layers.append(Layer(name, owner, fc.get_submodule(name), layer))

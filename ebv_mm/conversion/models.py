@@ -124,6 +124,14 @@ def _some(pair: Logits) -> Logits:
     return Logits(pair.fc[chosen], pair.ebv[chosen])
 
 
+def places(model: nn.Module, name: str) -> List[str]:
+    """Where the part of a config stands in its model: there, or in the student and the teacher made of a detector."""
+    first, _, rest = name.partition('.')
+    if first == 'detector' and not hasattr(model, 'detector'):
+        return [f'{part}.{rest}' for part in ('student', 'teacher') if hasattr(model, part)]
+    return [name]
+
+
 def named_layers(model: nn.Module, kinds: tuple) -> Iterator[tuple]:
     """(name, layer) of every layer of these kinds, by each of its names."""
     return ((name, part) for name, part in model.named_modules(remove_duplicate=False) if isinstance(part, kinds))

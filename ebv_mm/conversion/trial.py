@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..head import EBV_LAYERS, find
 from .classifiers import Classifier, ConversionError
-from .models import build, in_scope, named_layers
+from .models import build, in_scope, named_layers, places
 
 MOST_PARAMETERS = 500_000_000
 # Images of so many pixels on a side, the next where a model needs more.
@@ -77,8 +77,9 @@ def _for_a_trial(node: object) -> None:
 def _look(model: nn.Module, classifiers: List[Classifier]) -> None:
     """Raise unless an EBV layer stands at every place of every classifier."""
     for classifier in classifiers:
-        head = model.get_submodule(classifier.name)
-        copies = head if isinstance(head, nn.ModuleList) else [head]  # one config for all stages of a cascade
+        heads = [model.get_submodule(place) for place in places(model, classifier.name)]
+        # one config for all stages of a cascade
+        copies = [each for head in heads for each in (head if isinstance(head, nn.ModuleList) else [head])]
         for path, each in product(classifier.layers, copies):
             wrong = next((layer for _, _, layer in find(each, path) if not isinstance(layer, EBV_LAYERS)), None)
             if wrong is not None:
