@@ -83,8 +83,9 @@ def compile_mmcv(env, requirement):
     """Compile mmcv in a folder that survives an interruption, so that ninja goes on where it was stopped.
 
     pip would compile in a folder that it deletes, and would also hand out a wheel from its own cache that was
-    compiled for another torch. The folder `compiler` makes a file three to four times as fast: each of 77 includes torch's
-    headers, and parsing them is most of the work (roi_align.cpp: 8.8 s of CPU time without, 2.8 s with; same object).
+    compiled for another torch. The folder `compiler` makes a file three to four times as fast: each of 77 includes
+    torch's headers, and parsing them is most of the work (roi_align.cpp: 8.8 s of CPU time without, 2.8 s with; the
+    same object).
     """
     source = env.scratch / requirement
     if not source.exists():
