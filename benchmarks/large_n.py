@@ -60,12 +60,11 @@ LOSSES = {
     'sampled': Case('Kerdock / a tenth of the classes', (100_000, 1024, 1024), baseline=sampled_loss, exact=False),
 }
 # torch's own loss without all logits, from torch 2.13 on: a table of its own, as another torch measures it
-FUSED = {
-    'fused': Case("Kerdock / torch's linear_cross_entropy", (20_000, 1024, 256), (2_000, 256, 16), fused_loss),
-    'fused-dense': Case("dense logits / torch's linear_cross_entropy", (20_000, 1024, 256), (2_000, 256, 16),
-                        fused_loss, dense_loss, None),
-}  # fmt: skip
-FUSED = FUSED if hasattr(functional, 'linear_cross_entropy') else {}
+FUSED: Dict[str, Case] = {}
+if hasattr(functional, 'linear_cross_entropy'):
+    theirs, sizes = "torch's linear_cross_entropy", dict(sizes=(20_000, 1024, 256), quick=(2_000, 256, 16))
+    FUSED['fused'] = Case(f'Kerdock / {theirs}', **sizes, baseline=fused_loss)
+    FUSED['fused-dense'] = Case(f'dense logits / {theirs}', **sizes, baseline=fused_loss, ours=dense_loss, method=None)
 HEAD, RESNET = dict(baseline=fc_step, ours=ebv_step), dict(baseline=resnet50_step, ours=resnet50_step)
 HEADS = {
     'head': Case('EBV / FC', (100_000, 4096, 256), **HEAD),

@@ -11,6 +11,7 @@ from mmengine.registry import MODELS, DefaultScope, Registry
 from mmengine.runner import Runner
 from torch import nn
 
+from ebv_mm.head import EBV_LAYERS
 from ebv_mm.lost_layers import watch_builds
 
 BASIS = dict(num_classes=6, dim=6)
@@ -49,7 +50,7 @@ def test_a_head_that_loses_its_layer_raises(name, registry):
 
 @pytest.mark.parametrize('name', KEEP)
 def test_a_head_that_keeps_its_layer_is_built(name):
-    build(name, KEEP[name])
+    assert sum(isinstance(part, EBV_LAYERS) for part in build(name, KEEP[name]).modules()) == 1
 
 
 @pytest.mark.parametrize('name', ['DoubleConvFCBBoxHead', 'DIIHead'])
