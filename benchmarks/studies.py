@@ -182,7 +182,12 @@ STUDIES = {
     'lt100': Study(
         'CIFAR-10-LT, imbalance 100, 30 epochs',
         TOP1,
-        {arm: cifar('lt100', arm, SEEDS) for arm in ARMS},
+        {arm: cifar('lt100', arm, SEEDS) for arm in (FC, BALANCED)},
+    ),
+    'lt100-bf16': Study(
+        'CIFAR-10-LT, imbalance 100, 30 epochs, backbone in bfloat16',
+        TOP1,
+        {arm: cifar('lt100-bf16', arm, SEEDS, options={'model.backbone.bfloat16': True}) for arm in ARMS},
     ),
     'lt100-step': Study(
         'CIFAR-10-LT, imbalance 100, 30 epochs, step decay',

@@ -131,4 +131,3 @@ def _rank(rank, backend, port, folder, batch_norm):
     torch.distributed.barrier()  # none leaves while the other still needs it
     # Without destructors: torch's joins gloo's thread while it holds the lock that this thread may be waiting for.
     os._exit(0)
-    torch.distributed.destroy_process_group()

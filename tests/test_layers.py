@@ -29,23 +29,23 @@ BOTH = pytest.mark.parametrize('layer, x', [(linear, (6, 24)), (conv, (2, 24, 5,
 
 @BOTH
 @pytest.mark.parametrize('seed', range(3))
-def test_autocast_agrees_with_float32(layer, x, seed):
+def test_autocast_agrees_with_float32(layer, x, seed, device):
     """Logits reach 1 / tau = 143, where bfloat16 steps by 1; here only the rounding of the input may show."""
     torch.manual_seed(seed)
-    layer, x = layer(), torch.randn(x).bfloat16().float()
+    layer, x = layer().to(device), torch.randn(x).bfloat16().float().to(device)
     expected = layer(x)
-    with torch.autocast('cpu', dtype=torch.bfloat16):
+    with torch.autocast(device.type, dtype=torch.bfloat16):
         logits = layer(x.bfloat16())
-        assert torch.is_autocast_cpu_enabled()  # switched off inside the layer only
+        outside = x.flatten(1) @ x.flatten(1).T
+        assert outside.dtype == torch.bfloat16  # switched off inside the layer only
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-3)
-    assert (nn.functional.linear(x.bfloat16(), torch.zeros(1, x.shape[-1]).bfloat16())).dtype == torch.bfloat16
 
 
 @BOTH
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-def test_a_half_precision_model_keeps_its_basis_exact(layer, x, dtype):
-    layer, x = layer(), torch.randn(x)
+def test_a_half_precision_model_keeps_its_basis_exact(layer, x, dtype, device):
+    layer, x = layer().to(device), torch.randn(x).to(device)
     basis = layer.basis.clone()
     half = copy.deepcopy(layer).to(dtype)
     assert half.weight.dtype == dtype
@@ -56,16 +56,17 @@ def test_a_half_precision_model_keeps_its_basis_exact(layer, x, dtype):
 
 
 @BOTH
-def test_gradients(layer, x):
-    layer, x = layer(tau=0.07).double(), torch.randn(x, dtype=torch.float64, requires_grad=True)
+def test_gradients(layer, x, device):
+    layer = layer(tau=0.07).double().to(device)
+    x = torch.randn(x, dtype=torch.float64).to(device).requires_grad_()
     assert layer(x).dtype == torch.float64
     assert torch.autograd.gradcheck(layer, x)
 
 
 @BOTH
 @pytest.mark.parametrize('scale', [1e-6, 1e6])
-def test_logits_do_not_depend_on_the_length_of_v(layer, x, scale):
-    layer, x = layer(tau=0.07), torch.randn(x)
+def test_logits_do_not_depend_on_the_length_of_v(layer, x, scale, device):
+    layer, x = layer(tau=0.07).to(device), torch.randn(x).to(device)
     expected = layer(x)
     with torch.no_grad():
         layer.weight.mul_(scale)
@@ -74,8 +75,8 @@ def test_logits_do_not_depend_on_the_length_of_v(layer, x, scale):
 
 
 @BOTH
-def test_one_zero_vector_among_others_disturbs_nobody(layer, x):
-    layer, x = layer(tau=0.07), torch.randn(x)
+def test_one_zero_vector_among_others_disturbs_nobody(layer, x, device):
+    layer, x = layer(tau=0.07).to(device), torch.randn(x).to(device)
     with torch.no_grad():
         layer.bias.zero_()
     alone = layer(x[1:])
@@ -88,8 +89,8 @@ def test_one_zero_vector_among_others_disturbs_nobody(layer, x):
     assert not x.grad[0].any() and x.grad[1:].all() and torch.isfinite(x.grad).all()
 
 
-def test_argmax_is_that_of_the_folded_linear_layer():
-    layer, x = linear(tau=0.07), torch.randn(50, 24)
+def test_argmax_is_that_of_the_folded_linear_layer(device):
+    layer, x = linear(tau=0.07).to(device), torch.randn(50, 24).to(device)
     folded = x @ (layer.basis @ layer.weight).T + layer.basis @ layer.bias
     assert torch.equal(layer(x).argmax(1), folded.argmax(1))
 

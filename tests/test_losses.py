@@ -37,6 +37,10 @@ def dense_logits(v, basis, tau):
     return functional.normalize(v, dim=1) @ basis.vectors.to(v).T / tau
 
 
+def moved(target, device):
+    return tuple(part.to(device) for part in target) if isinstance(target, tuple) else target.to(device)
+
+
 def targets(kind, batch, num_classes):
     """(what ours takes, what torch takes)"""
     hard = torch.randint(num_classes, (batch,))
@@ -61,30 +65,30 @@ def targets(kind, batch, num_classes):
 @pytest.mark.parametrize('kind', ['hard', 'ignored', 'few', 'mixup', 'soft'])
 @pytest.mark.parametrize('smoothing', [0.0, 0.1])
 @pytest.mark.parametrize('weighted', [False, True])
-def test_every_kind_of_target_equals_dense_cross_entropy(kind, smoothing, weighted):
-    check_against_dense('dense', kind, smoothing, weighted)
+def test_every_kind_of_target_equals_dense_cross_entropy(kind, smoothing, weighted, device):
+    check_against_dense('dense', kind, smoothing, weighted, device)
 
 
 @ALL
 @pytest.mark.parametrize('kind', ['hard', 'soft'])
-def test_every_basis_equals_dense_cross_entropy(name, kind):
-    check_against_dense(name, kind, 0.1, True)
+def test_every_basis_equals_dense_cross_entropy(name, kind, device):
+    check_against_dense(name, kind, 0.1, True, device)
 
 
-def check_against_dense(name, kind, smoothing, weighted):
+def check_against_dense(name, kind, smoothing, weighted, device):
     basis = BASES[name]()
-    ours, theirs = targets(kind, 11, basis.num_classes)
-    weight = torch.rand(basis.num_classes) + 0.1 if weighted else None
+    ours, theirs = (moved(target, device) for target in targets(kind, 11, basis.num_classes))
+    weight = (torch.rand(basis.num_classes) + 0.1).to(device) if weighted else None
     for reduction in ('mean', 'none'):
         for tau in (0.07, 0.007):
             options = dict(label_smoothing=smoothing, weight=weight, reduction=reduction)
-            v = torch.randn(11, basis.dim) * 3
+            v = torch.randn(11, basis.dim).to(device) * 3
             expected_v, v = v.double().requires_grad_(), v.requires_grad_()
             double = dict(options, weight=None if weight is None else weight.double())
             soft = theirs.double() if theirs.is_floating_point() else theirs
             expected = functional.cross_entropy(dense_logits(expected_v, basis, tau), soft, **double)
             loss = basis_cross_entropy(v, ours, basis, tau, **options)
-            assert loss.dtype == torch.float32
+            assert loss.dtype == torch.float32 and loss.device.type == device.type
             torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-4)
             upstream = torch.randn_like(expected)
             expected.backward(upstream)
@@ -93,11 +97,11 @@ def check_against_dense(name, kind, smoothing, weighted):
 
 
 @pytest.mark.parametrize('name, kind', [(name, 'few') for name in BASES] + [('dense', 'hard'), ('dense', 'soft')])
-def test_gradcheck(name, kind):
+def test_gradcheck(name, kind, device):
     basis = BASES[name]()
-    target, _ = targets(kind, 6, basis.num_classes)
-    v = torch.randn(6, basis.dim, dtype=torch.float64, requires_grad=True)
-    weight = torch.rand(basis.num_classes)
+    target = moved(targets(kind, 6, basis.num_classes)[0], device)
+    v = torch.randn(6, basis.dim, dtype=torch.float64).to(device).requires_grad_()
+    weight = torch.rand(basis.num_classes).to(device)
 
     def loss(v):
         return basis_cross_entropy(v, target, basis, 0.2, label_smoothing=0.1, weight=weight, reduction='none')
@@ -121,17 +125,17 @@ def test_a_matrix_or_its_products_are_a_basis_too():
 
 
 @ALL
-def test_zero_vectors_and_empty_batches(name):
+def test_zero_vectors_and_empty_batches(name, device):
     basis = BASES[name]()
-    v = torch.randn(3, basis.dim)
+    v = torch.randn(3, basis.dim).to(device)
     v[1] = 0
     v.requires_grad_()
-    losses = basis_cross_entropy(v, torch.zeros(3, dtype=torch.long), basis, reduction='none')
+    losses = basis_cross_entropy(v, torch.zeros(3, dtype=torch.long, device=device), basis, reduction='none')
     assert losses[1].item() == pytest.approx(math.log(basis.num_classes), rel=1e-6)
     losses.sum().backward()
     assert not v.grad[1].any() and torch.isfinite(v.grad).all()
-    empty = torch.empty(0, basis.dim, requires_grad=True)
-    for target in (torch.empty(0, dtype=torch.long), torch.empty(0, basis.num_classes)):
+    empty = torch.empty(0, basis.dim, device=device, requires_grad=True)
+    for target in (torch.empty(0, dtype=torch.long, device=device), torch.empty(0, basis.num_classes, device=device)):
         assert basis_cross_entropy(empty, target, basis, reduction='none').shape == (0,)
         basis_cross_entropy(empty, target, basis, reduction='sum').backward()
         assert basis_cross_entropy(empty, target, basis).isnan()  # as in torch
@@ -167,11 +171,11 @@ def test_a_tiny_loss_is_not_lost_among_large_logits():
 
 
 @ALL
-def test_autocast_and_half_precision_compute_in_float32(name):
+def test_autocast_and_half_precision_compute_in_float32(name, device):
     basis = BASES[name]()
-    v, target = torch.randn(6, basis.dim).bfloat16(), torch.randint(basis.num_classes, (6,))
+    v, target = torch.randn(6, basis.dim).bfloat16().to(device), torch.randint(basis.num_classes, (6,)).to(device)
     expected = basis_cross_entropy(v.float(), target, basis, 0.007)
-    with torch.autocast('cpu', dtype=torch.bfloat16):
+    with torch.autocast(device.type, dtype=torch.bfloat16):
         v.requires_grad_()
         loss = basis_cross_entropy(v, target, basis, 0.007)
     assert loss.dtype == torch.float32 and torch.equal(loss, expected)
@@ -192,9 +196,9 @@ def test_inside_a_compiled_function():
 
 @ALL
 @pytest.mark.parametrize('k', [1, 5])
-def test_topk_is_that_of_the_softmax(name, k):
+def test_topk_is_that_of_the_softmax(name, k, device):
     basis = BASES[name]()
-    v = torch.randn(9, basis.dim)
+    v = torch.randn(9, basis.dim).to(device)
     expected = dense_logits(v, basis, 0.07).softmax(1).topk(k, 1)
     scores, classes = basis_topk(v, k, basis)
     torch.testing.assert_close(scores, expected.values, rtol=1e-4, atol=1e-7)

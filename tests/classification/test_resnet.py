@@ -64,3 +64,17 @@ def test_flat_features_keep_their_places():
     (expected,), (features,) = plain(x), flat(x)
     assert expected.shape == (2, 128, 4, 4)
     torch.testing.assert_close(features, expected.reshape(2, -1), rtol=1e-4, atol=1e-4)
+
+
+def test_bfloat16_is_that_of_the_backbone_alone():
+    """Features are float32 and those of float32 but for bfloat16's rounding; weights stay in float32."""
+    torch.manual_seed(0)
+    plain, fast = CIFARResNet(20), CIFARResNet(20, bfloat16=True)
+    fast.load_state_dict(plain.state_dict())
+    x = torch.randn(4, 3, 32, 32)
+    plain.eval(), fast.eval()
+    (expected,), (found,) = plain(x), fast(x)
+    assert found.dtype == torch.float32 and not torch.equal(found, expected)
+    torch.testing.assert_close(found, expected, rtol=0.1, atol=0.05 * expected.abs().max().item())
+    found.sum().backward()
+    assert all(parameter.grad.dtype == torch.float32 for parameter in fast.parameters())
