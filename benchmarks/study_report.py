@@ -13,7 +13,7 @@ from ebv_mm.output import markdown_table, new_figure, save_figure, whole_file
 
 PAGE = REPO / 'docs' / 'results.md'
 # The comparisons with FC: those of the first table, and of the picture. Every other study has a table of its own.
-COMPARISONS = ('lt100', 'lt100-step', 'lt100-8e', 'lt10', 'voc-det', 'voc-seg', 'voc-seg-long')
+COMPARISONS = ('lt100', 'lt100-bf16', 'lt100-step', 'lt100-8e', 'lt10', 'voc-det', 'voc-seg', 'voc-seg-long')
 MAIN = ('accuracy/top1', 'mIoU', 'coco/bbox_mAP', 'coco/segm_mAP')
 # A table stands on the page between these two lines.
 BLOCK = re.compile(r'(<!-- table: (\S+) -->\n).*?(<!-- end -->)', re.DOTALL)

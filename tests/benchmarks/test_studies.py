@@ -11,7 +11,7 @@ import torch
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, DefaultScope
 from mmpretrain.structures import DataSample
-from studies import BALANCED, DEFAULT, FC, HOST, KAIMING, STUDIES, Run, resolve, runs_of
+from studies import BALANCED, DEFAULT, FC, HOST, KAIMING, STUDIES, Run, cifar, resolve, runs_of
 
 from ebv_mm.launch import argument_parser, load_config
 
@@ -41,7 +41,7 @@ def test_names_are_unique_and_configs_exist():
     assert all((REPO / f'{run.config}.py').exists() for run in ALL)
 
 
-@pytest.mark.parametrize('study', ['lt100', 'lt100-8e', 'lt10'])
+@pytest.mark.parametrize('study', ['lt100', 'lt100-bf16', 'lt100-8e', 'lt10'])
 def test_arms_of_the_long_tail_differ_in_the_head_and_seeds_in_the_seed(study):
     settings = STUDIES[study].settings
     for runs in zip(*settings.values(), strict=True):
@@ -92,11 +92,17 @@ def test_beginnings_have_their_norms(arm, norm):
 
 def test_step_decay_changes_the_schedule_alone():
     for arm in (FC, DEFAULT):
-        (step,), (cosine, *_) = (STUDIES[name].settings[arm] for name in ('lt100-step', 'lt100'))
+        (step,), (cosine,) = STUDIES['lt100-step'].settings[arm], cifar('lt100', arm)
         places = ('param_scheduler', 'default_hooks')
         assert plain(step, *places) == plain(cosine, *places)
         warm_up, decay = resolve(step).param_scheduler
         assert (warm_up.end, decay.type, decay.milestones) == (5, 'MultiStepLR', [24, 27])
+
+
+def test_bfloat16_is_of_the_backbone_alone():
+    for arm, runs in STUDIES['lt100-bf16'].settings.items():
+        assert resolve(runs[0]).model.backbone.bfloat16
+        assert plain(runs[0], 'model.backbone.bfloat16') == plain(cifar('lt100', arm)[0], 'model.backbone.bfloat16')
 
 
 @pytest.mark.parametrize('study', ['voc-det', 'voc-seg', 'voc-seg-long'])
