@@ -85,7 +85,7 @@ def ebv(dim: int | None, hidden: bool | None = None) -> Callable[[int], Options]
         if dim is None:
             basis |= dict(method='orthonormal', rotate=False)
         crowded = num_classes > d
-        constant = PAPER_TAU if dim is None else tau_for(d)
+        constant = min(PAPER_TAU, tau_for(d))
         return {
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
             **(ON_HIDDEN if (crowded if hidden is None else hidden) else ON_FEATURES),

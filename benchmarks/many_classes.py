@@ -94,6 +94,8 @@ class Classifier(nn.Module):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         v = self.embed(features)
+        if not self.trial.negatives:
+            return 1 - functional.cosine_similarity(v, self.basis.vectors[labels]).mean()
         if self.trial.classifier == 'ebv':
             return basis_cross_entropy(v, labels, self.basis.first(self.present), self.tau)
         return functional.cross_entropy(self._logits(v)[:, : self.present], labels)

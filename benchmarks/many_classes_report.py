@@ -43,7 +43,7 @@ def described(trial: Trial) -> str:
         parts.append(f'tau {trial.tau:g}' + (f' to {trial.tau_end:g}' if trial.tau_end else ''))
     parts += [f'hidden {trial.hidden}'] * bool(trial.hidden) + ['norm'] * trial.norm + ['waves'] * bool(trial.waves)
     parts += [f'rate {trial.rate:g}'] * (trial.rate != 0.003) + [f'batch {trial.batch}'] * (trial.batch != 256)
-    return ', '.join(parts + ['pretrained'] * trial.pretrained)
+    return ', '.join(parts + ['pretrained'] * trial.pretrained + ['no negatives'] * (not trial.negatives))
 
 
 def rows(found: Dict[Trial, dict], num_classes: int, pixels: bool = False) -> List[Dict[str, object]]:

@@ -15,7 +15,7 @@ class Trial:
 
     ``waves`` are (first step, classes present from there on), ``skip`` leaves out characters, and with ``pixels`` the
     classifier sees the pixels themselves, without a backbone: seconds in place of minutes, and nothing but the
-    classifier learns.
+    classifier learns. Without ``negatives`` the loss is 1 - cosine to the vector of the class.
     """
 
     classifier: str
@@ -31,6 +31,7 @@ class Trial:
     batch: int = 256
     pretrained: bool = False
     pixels: bool = False
+    negatives: bool = True
     skip: int = 0
     seed: int = 0
 
@@ -49,7 +50,8 @@ class Trial:
         parts += [f'hidden{self.hidden}'] * bool(self.hidden) + ['norm'] * self.norm
         parts += ['waves' + '-'.join(str(present) for _, present in self.waves)] * bool(self.waves)
         parts += [f'rate{self.rate:g}'] * (self.rate != 0.003) + [f'batch{self.batch}'] * (self.batch != 256)
-        parts += ['pretrained'] * self.pretrained + ['pixels'] * self.pixels + [f'skip{self.skip}'] * bool(self.skip)
+        parts += ['pretrained'] * self.pretrained + ['pixels'] * self.pixels + ['positive'] * (not self.negatives)
+        parts += [f'skip{self.skip}'] * bool(self.skip)
         return '_'.join([*parts, f'{self.steps}steps', f'seed{self.seed}'])
 
     def tau_at(self, step: int) -> float:
@@ -127,7 +129,10 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         plain(1000, STEPS[1000], 256, waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
         Trial('fc', 1000, STEPS[1000], waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
         Trial('cosine', 1000, STEPS[1000], 256, spread(256)),
+        plain(1000, STEPS[1000], 256, hidden=1024),
     ),
+    # without negatives nothing pushes a logit that it is not meant for
+    'negatives': tuple(plain(1000, STEPS[1000], dim, negatives=False) for dim in (1024, 256, 64)),
     'tau': (
         *(Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)),
         *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),

@@ -36,6 +36,7 @@ TRIALS = {
     'fc': Trial('fc', **SMALL, hidden=32),
     'waves': Trial('fc', **SMALL, waves=((0, 10), (2, 40))),
     'pixels': Trial('ebv', **SMALL, dim=16, tau=0.1, pixels=True),
+    'positive': Trial('ebv', **SMALL, dim=16, tau=0.1, negatives=False),
     'cosine': Trial('cosine', **SMALL, dim=16, tau=0.1),
     'ebv': Trial('ebv', **SMALL, dim=16, tau=0.2, tau_end=0.1, hidden=32, norm=True, waves=((0, 10), (2, 40))),
 }

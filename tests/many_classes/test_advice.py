@@ -39,6 +39,11 @@ def test_tau_is_the_spread_of_the_first_logits():
         assert (v @ vectors.T / tau_for(256, spread)).std() == pytest.approx(spread, rel=0.05)
 
 
+def test_up_to_eighty_classes_tau_is_the_papers():
+    assert [advise(num_classes=n).tau for n in (2, 10, 79)] == [0.07] * 3
+    assert advise(num_classes=1000).tau == pytest.approx(1 / (1.6 * 1000**0.5), rel=0.02)
+
+
 def test_more_classes_need_no_smaller_dim():
     dims = [advise(num_classes=2**k).dim for k in range(1, 21)]
     assert dims == sorted(dims)
