@@ -9,7 +9,7 @@ from .layers import EBVConv2d, EBVLinear
 from .losses import basis_cross_entropy, basis_topk
 from .many_classes import advise
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'
 
 # Without the lazy names: `from ebv_mm import *` must not import the hosts either.
 __all__ = [

@@ -64,7 +64,7 @@ def test_pins_are_installed_and_complete(stack):
 def wheel(tmp_path_factory):
     """The wheel of the clone, built from a copy with the setuptools that is installed."""
     root = tmp_path_factory.mktemp('clone')
-    for name in ('setup.py', 'pyproject.toml', 'MANIFEST.in', 'model-index.yml', 'CHANGELOG.md'):
+    for name in ('setup.py', 'pyproject.toml', 'MANIFEST.in', 'model-index.yml', 'README.md', 'CHANGELOG.md'):
         shutil.copy(ROOT / name, root / name)
     for name in ('ebv_mm', 'configs', 'tools'):
         shutil.copytree(ROOT / name, root / name)

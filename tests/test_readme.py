@@ -64,3 +64,21 @@ def test_links_lead_somewhere(page):
     text = (REPO / page).read_text(encoding='utf-8')
     for target in re.findall(r'\]\(([^)#\s]+)', text):
         assert '://' in target or (REPO / page).parent.joinpath(target).exists(), target
+
+
+def test_the_tree_of_contributing_is_the_real_one():
+    """Every room is told of, and every room that is told of exists."""
+    table = (REPO / 'CONTRIBUTING.md').read_text(encoding='utf-8').split('## Where things live')[1]
+    rooms = set()
+    for row in table.splitlines()[5:]:
+        folder = ''
+        for name in re.findall(r'`([^`]+)`', row.split('|')[1]):
+            folder = 'ebv_mm/' if name.startswith('ebv_mm/') else folder
+            rooms.add(name if name.startswith('ebv_mm/') else folder + name)
+    assert rooms == {room for room in rooms if (REPO / room).exists()}
+    package = {f'ebv_mm/{path.name}' for path in (REPO / 'ebv_mm').glob('*.py') if path.name != '__init__.py'}
+    package |= {f'ebv_mm/{path.parent.name}/' for path in (REPO / 'ebv_mm').glob('*/__init__.py')}
+    assert package == {room for room in rooms if room.startswith('ebv_mm/')}
+    tracked = subprocess.run(['git', 'ls-files'], cwd=REPO, capture_output=True, text=True, check=True).stdout.split()
+    folders = {f'{name.split("/")[0]}/' for name in tracked if '/' in name and not name.startswith('.')}
+    assert folders - {'ebv_mm/'} == {room for room in rooms if not room.startswith('ebv_mm/')}
