@@ -98,10 +98,10 @@ def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
     if num_classes <= FEW:
         tau = min(PAPER_TAU, tau_for(num_classes))
         reasons = (
-            f'd = {num_classes}: with N <= d the vectors are orthogonal, and a step for one class moves no other logit.',
+            f'd = {num_classes}: with N <= d the vectors are orthogonal, and a step for one class moves no other.',
             f"tau = {tau:g}: the paper's."
             if tau == PAPER_TAU
-            else f"tau = {tau:g}: the first logits spread by {SPREAD}. The paper's {PAPER_TAU} starts more slowly here.",
+            else f"tau = {tau:g}: the first logits spread by {SPREAD}. The paper's {PAPER_TAU} starts more slowly.",
         )
         return Advice(num_classes, features, num_classes, tau, None, None, 0, False, None, reasons)
     dim = next((dim for dim in DIMS if num_classes <= RATIO * dim), DIMS[-1])
