@@ -7,7 +7,7 @@ above what the process holds before the step, in a process of its own. Every tab
     python benchmarks/large_n.py                        # half an hour, 16 GB
     python benchmarks/large_n.py --quick                # small sizes, to see that it works
     python benchmarks/large_n.py --only loss neighbours
-    python benchmarks/large_n.py --docs docs/large_n.md # no measurement: the tables of the JSON file
+    python benchmarks/large_n.py --docs docs/speed.md   # no measurement: the tables of the JSON file
 """
 
 import argparse
