@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from pages import filled
 from rich.console import Console
 from run_records import MEASURED, Record
 from studies import FC, REPO, STUDIES, TAU, Study
@@ -15,8 +16,9 @@ PAGE = REPO / 'docs' / 'results.md'
 # The comparisons with FC: those of the first table, and of the picture. Every other study has a table of its own.
 COMPARISONS = ('lt100', 'lt100-bf16', 'lt100-step', 'lt100-8e', 'lt10', 'voc-det', 'voc-seg', 'voc-seg-long')
 MAIN = ('accuracy/top1', 'mIoU', 'coco/bbox_mAP', 'coco/segm_mAP')
-# A table stands on the page between these two lines.
-BLOCK = re.compile(r'(<!-- table: (\S+) -->\n).*?(<!-- end -->)', re.DOTALL)
+# The page asks for a table by its name.
+MARKER = '<!-- table: {} -->'
+ASKED = re.compile(MARKER.format(r'(\S+)'))
 
 Records = dict[str, Record]
 
@@ -135,7 +137,7 @@ def fill(page: str, records: Records) -> str:
     tables = {name: details(study, records) for name, study in STUDIES.items()}
     tables |= {f'{name}-course': course(study, records) for name, study in STUDIES.items()}
     tables |= {'comparison': comparison(records), 'missing': missing(records)}
-    return BLOCK.sub(lambda block: f'{block[1]}{markdown_table(tables[block[2]])}\n{block[3]}', page)
+    return filled(page, {MARKER.format(name): markdown_table(tables[name]) for name in ASKED.findall(page)})
 
 
 def report(records: Records, page: Path, console: Console) -> None:
@@ -145,4 +147,4 @@ def report(records: Records, page: Path, console: Console) -> None:
         part.write_text(text)
     picture = page.parent / 'results' / 'rule.png'
     rule(records, picture)
-    console.print(f'{page}: {len(BLOCK.findall(text))} tables from {len(records)} runs; picture: {picture}')
+    console.print(f'{page}: {len(ASKED.findall(text))} tables from {len(records)} runs; picture: {picture}')

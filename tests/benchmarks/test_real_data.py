@@ -149,7 +149,7 @@ def test_what_is_not_on_record_is_told():
 
 def test_the_page_is_what_the_records_say():
     page = study_report.PAGE.read_text()
-    assert study_report.BLOCK.search(page)
+    assert study_report.ASKED.search(page)
     assert study_report.fill(page, read_records()) == page, 'run: python benchmarks/real_data.py report'
 
 
