@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from many_classes_trials import STEPS, STUDIES, Trial, helped, plain
+from many_classes_trials import STUDIES, Trial, helped, plain
 from pages import fill
 
 from ebv_mm.output import markdown_table, new_figure, save_figure
@@ -64,6 +64,8 @@ def rows(found: Dict[Trial, dict], num_classes: int, pixels: bool = False) -> Li
         row['to 50 %, FC = 1'] = ', '.join(
             'never' if cost == math.inf else f'{cost:.2f}' for cost in costs if cost is not None
         )
+        seconds = [seconds_to(run) for _, run in runs]
+        row['seconds to 50 %'] = ', '.join('never' if each is None else f'{each:.0f}' for each in seconds)
         row['top-1 at the end'] = ', '.join(f'{point["top1"]:.1f}' for point in last)
         row['s a step'] = f'{min(point["seconds"] / point["step"] for point in last):.2f}'
         row['parameters'] = f'{result["parameters"] / 1e6:.1f} M'
@@ -93,41 +95,78 @@ def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) 
     return math.inf if ours is None else ours / theirs
 
 
-def cost_in_steps(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[float, float]]]:
-    """(N / d, steps against FC), plain EBV and with helpers; trials that vary something else are left out."""
-    kinds = {'EBV': plain, 'EBV, hidden layer, norm and falling tau': helped}
-    out: Dict[str, List[Tuple[float, float]]] = {kind: [] for kind in kinds}
+KINDS = {'EBV': plain, 'EBV, hidden layer, norm and falling tau': helped}
+
+
+def kind_of(trial: Trial) -> Optional[str]:
+    """Plain EBV, or with all helpers; None for what varies something else. A pretrained backbone does not matter."""
+    for kind, make in KINDS.items() if trial.dim else ():
+        if trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed, pretrained=trial.pretrained):
+            return kind
+    return None
+
+
+def cost_in_steps(found: Dict[Trial, dict]) -> Dict[Tuple[str, int], List[Tuple[float, float]]]:
+    """(N / d, steps against FC) for each kind and number of classes, from a backbone that is not pretrained."""
+    out: Dict[Tuple[str, int], List[Tuple[float, float]]] = {}
     for trial in found:
-        cost = steps_against_fc(found, trial)
-        for kind, make in kinds.items():
-            if cost and trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed):
-                out[kind].append((trial.num_classes / trial.dim, cost))
+        cost, kind = steps_against_fc(found, trial), kind_of(trial)
+        if cost and kind and not trial.pretrained:
+            out.setdefault((kind, trial.num_classes), []).append((trial.num_classes / trial.dim, cost))
+    return out
+
+
+def seconds_to(result: dict, level: float = 50) -> Optional[float]:
+    """Seconds of the processor to an accuracy."""
+    return steps_to([dict(point, step=point['seconds']) for point in result['curve']], level)
+
+
+def by_the_clock(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[int, float]]]:
+    """(N, seconds to half of the test right over those of the fastest FC), for each d, with or without helpers.
+
+    FC may have a hidden layer, waves or neither; the beginning and the seed are the same.
+    """
+    out: Dict[str, List[Tuple[int, float]]] = {}
+    for trial, result in found.items():
+        same = ('num_classes', 'pretrained', 'pixels', 'seed', 'batch')
+        rivals = [
+            seconds_to(other)
+            for fc, other in found.items()
+            if fc.classifier == 'fc' and all(getattr(fc, name) == getattr(trial, name) for name in same)
+        ]
+        reached, ours = [rival for rival in rivals if rival], seconds_to(result)
+        if kind_of(trial) and reached and ours and not trial.pixels:
+            label = f'd = {trial.dim}' + ', helpers' * trial.norm + ', pretrained' * trial.pretrained
+            out.setdefault(label, []).append((trial.num_classes, ours / min(reached)))
     return out
 
 
 def draw(found: Dict[Trial, dict], path: Path) -> None:
-    """Steps to half of the test right, over N / d; beside it the curves of 1,000 classes, first seed."""
+    """Steps to half of the test right over N / d; the seconds that this takes, over N."""
     figure = new_figure(11, 4)
     left, right = figure.subplots(1, 2)
-    never = 1.3 * max([2.0, *(y for points in cost_in_steps(found).values() for _, y in points if y < math.inf)])
-    for k, (kind, points) in enumerate(cost_in_steps(found).items()):
+    costs = cost_in_steps(found)
+    never = 1.3 * max([2.0, *(y for points in costs.values() for _, y in points if y < math.inf)])
+    sizes = sorted({size for _, size in costs})
+    for (kind, size), points in sorted(costs.items()):
+        style = dict(marker='os'[list(KINDS).index(kind)], color=f'C{sizes.index(size)}', linestyle='')
         reached = [point for point in points if point[1] < math.inf]
         if reached:
-            left.plot(*zip(*reached), 'os'[k], color=f'C{k}', label=kind)
+            left.plot(*zip(*reached), **style, label=f'{size:,} classes, {kind}')
         missed = [x for x, y in points if y == math.inf]
         if missed:
-            left.plot(missed, [never] * len(missed), '^', color=f'C{k}', fillstyle='none', label=f'{kind}: not reached')
-    left.axhline(1, color='0.6', linewidth=1)
+            left.plot(missed, [never] * len(missed), **{**style, 'marker': '^'}, fillstyle='none',
+                      label=f'{size:,} classes, {kind}: not reached')  # fmt: skip
     left.set(xscale='log', xlabel='classes per dimension, N / d', ylabel='steps to 50 %, FC = 1', ylim=(0, None))
     left.set_title('How many more steps than FC')
-    left.legend(fontsize=7)
-    for trial in (Trial('fc', 1000, STEPS[1000]), *(plain(1000, STEPS[1000], dim) for dim in (1024, 256, 64))):
-        if trial in found:
-            points = [(point['step'], point['top1']) for point in found[trial]['curve']]
-            right.plot(*zip(*points), '--' if trial.classifier == 'fc' else '-', label=described(trial))
-    right.set(xlabel='steps', ylabel='top-1 in unseen fonts, %', title='1,000 written characters')
-    if right.lines:
-        right.legend(fontsize=7)
+    for label, points in sorted(by_the_clock(found).items()):
+        right.plot(*zip(*sorted(points)), 's' if 'helpers' in label else 'o', label=label)
+    right.set(xscale='log', xlabel='classes, N', ylabel='seconds to 50 %, fastest FC = 1', ylim=(0, None))
+    right.set_title('By the clock')
+    for panel in (left, right):
+        panel.axhline(1, color='0.6', linewidth=1)
+        if panel.get_legend_handles_labels()[0]:
+            panel.legend(fontsize=7)
     save_figure(figure, path)
 
 

@@ -110,7 +110,7 @@ def test_the_report_says_what_is_there(tmp_path, capsys):
     (folder / f'{trial.name}.json').write_text(json.dumps(result))
     assert many_classes_report.report(folder, tmp_path / 'x.png', None) == 0
     out = capsys.readouterr().out
-    assert '1 of' in out and '| 75 | 180 |  | 60.0 | 0.50 | 2.5 M |' in out
+    assert '1 of' in out and '| 75 | 180 |  | 90 | 60.0 | 0.50 | 2.5 M |' in out
     assert (tmp_path / 'x.png').stat().st_size > 1000
 
     page = tmp_path / 'page.md'
@@ -138,6 +138,22 @@ def test_steps_are_counted_against_fc_with_the_same_hidden_layer_and_seed():
     }
     plain_points, helped_points = many_classes_report.cost_in_steps(found).values()
     assert plain_points == [(1000 / 256, 1.5), (1000 / 64, math.inf)] and helped_points == [(1000 / 256, 1.5)]
+
+
+def test_seconds_are_compared_with_the_fastest_fc_of_the_same_beginning():
+    def half_after(seconds):
+        return dict(curve=[dict(step=1, seconds=seconds, top1=50.0)])
+
+    found = {
+        Trial('fc', 5000, 400): half_after(90.0),
+        Trial('fc', 5000, 400, hidden=4096): half_after(60.0),
+        Trial('fc', 5000, 400, pretrained=True): half_after(1.0),
+        plain(5000, 400, 1024): half_after(30.0),
+        helped(5000, 400, 1024): half_after(120.0),
+        helped(5000, 400, 1024, seed=1): half_after(1.0),  # no FC of this seed
+    }
+    expected = {'d = 1024': [(5000, 0.5)], 'd = 1024, helpers': [(5000, 2.0)]}
+    assert many_classes_report.by_the_clock(found) == expected
 
 
 @pytest.mark.parametrize(('num_classes', 'dim'), [(128, 16), (256, 64), (64, 64)])
