@@ -157,10 +157,11 @@ def run_all(trials: Sequence[Trial], args: argparse.Namespace, console: Console)
         failed.append(training.name) if failure else training.keep()
 
     asked = [trial for trial in trials if not is_done(trial, args)]
-    needed = dict.fromkeys(before for trial in asked for before in (trial.pace(), trial.source()) if before)
-    needed = [trial for trial in needed if trial not in asked and not is_done(trial, args)]
-    console.print(f'{len(needed) + len(asked)} trainings to do')
-    for trial in [*needed, *asked]:
+    # what a training needs comes right before it
+    todo = dict.fromkeys(one for trial in asked for one in (trial.pace(), trial.source(), trial) if one)
+    todo = [trial for trial in todo if not is_done(trial, args)]
+    console.print(f'{len(todo)} trainings to do')
+    for trial in todo:
         if args.dry_run:
             console.print(trial.name)
             continue

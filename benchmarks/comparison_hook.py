@@ -91,6 +91,8 @@ class MeasureHook(Hook):
         at, end = self._marks, self.now()
         self._steps += 1
         self.state['seconds'] += end - at['begin']
+        if self._steps == WARM_UP:
+            self._remember_memory()
         if self._steps > WARM_UP:
             head, optimizer = at['head ends'] - at['head begins'], end - at['optimizer begins']
             backbone = at['optimizer begins'] - at['data read'] - head
@@ -103,9 +105,6 @@ class MeasureHook(Hook):
         self._begin()
 
     # -- the curve
-
-    def before_val(self, runner) -> None:
-        self._remember_memory()
 
     def after_val_epoch(self, runner, metrics: Optional[dict] = None) -> None:
         self._point(runner, metrics['accuracy/top1'], metrics['accuracy/top5'])
@@ -127,7 +126,7 @@ class MeasureHook(Hook):
         )
 
     def _remember_memory(self) -> None:
-        """The peak of the process so far, without the files that it has mapped: libraries and images."""
+        """The peak of the process before the first checkpoint, which the host makes in memory; without mapped files."""
         self.state.setdefault('memory', round(memory('VmHWM') - memory('RssFile')))
 
     # -- the end
@@ -138,9 +137,8 @@ class MeasureHook(Hook):
         self._remember_memory()
         outcome = {}
         if self.means:
-            begin = self.now()
-            top1, top5, scores = nearest_means(runner)
-            self.state['seconds'] += self.now() - begin
+            seconds, top1, top5, scores = nearest_means(runner, self.now)
+            self.state['seconds'] += seconds
             self._point(runner, top1, top5)
             outcome = scores(self.unknown, self.skip) if self.unknown else {}
         elif self.unknown:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from comparison_trials import ARMS, PACE, RATES, SOURCE, STUDIES, TRAINED, optimizer_of, trials_of
-from many_classes_report import steps_to
+from many_classes_report import seconds_to
 from pages import fill
 from rich.console import Console
 
@@ -13,6 +13,7 @@ from ebv_mm.output import markdown_table, new_figure, save_figure
 PAGE = Path(__file__).parents[1] / 'docs' / 'large_n.md'
 PICTURE = 'large_n_comparison.png'
 MARKER = '<!-- {}: python benchmarks/comparison.py report -->'
+NOT_MEASURED = 'Not measured yet.'
 LEVEL = 50  # percent, whose time is told
 CLOCKS = {'cpu': 'seconds of the process, beside other jobs', 'wall': 'seconds of the clock, nothing else running'}
 
@@ -62,11 +63,12 @@ def row(num_classes: int, arm: str, records: Records) -> dict[str, object]:
     if not full:
         return out
     last = [record['curve'][-1] for record in full]
-    reached = [steps_to([dict(p, step=p['seconds']) for p in record['curve']], LEVEL) for record in full]
+    # a curve of one point, as of the means, does not tell when it was reached
+    reached = [seconds_to(record, LEVEL) for record in full if len(record['curve']) > 1]
     return {
         **out,
         'checkpoint, MB': f'{full[0]["checkpoint"]:,.0f}',
-        'rate': f'{full[0]["rate"]:g}',
+        'rate': ', '.join(dict.fromkeys(f'{record["rate"]:g}' for record in full)),
         'epochs': f'{last[0]["epoch"]:.3g}',
         'minutes': cell([point['seconds'] / 60 for point in last]),
         f'to {LEVEL} %': ', '.join('never' if seconds is None else f'{seconds / 60:.1f}' for seconds in reached),
@@ -130,13 +132,9 @@ def report(results: Path, page: Path, console: Console) -> int:
     known = f'{len(records)} of {len(trials_of(list(STUDIES)))} trainings are on record'
     console.print(known)
     table, rates = rows(records), rate_rows(records)
-    if not table:
-        console.print(f'so {page} stays as it is')
-        return 1
-    blocks = {MARKER.format('comparison'): f'{markdown_table(table)}\n\n{known}. {measured_by(records)}'}
-    if rates:
-        blocks[MARKER.format('learning rates')] = markdown_table(rates)
-    fill(page, blocks)
+    measured = f'{markdown_table(table)}\n\n{known}. {measured_by(records)}' if table else NOT_MEASURED
+    blocks = {'comparison': measured, 'learning rates': markdown_table(rates) if rates else NOT_MEASURED}
+    fill(page, {MARKER.format(name): text for name, text in blocks.items()})
     if any(record['kind'] == TRAINED and not is_rate_trial(record) for record in records):
         draw(records, page.parent / PICTURE)
     console.print(f'{page}: {len(table)} rows')

@@ -21,7 +21,7 @@ SMALL, MEDIUM, LARGE = 1_000, 10_000, 90_000
 # 90,000 + 3,000 + 1,606 are all that are in two families.
 PRETRAINING, UNKNOWN = 3_000, 1_606
 PRETRAINING_EPOCHS = 4
-TESTED = 5_000
+TESTED = 2_500
 FEW_IMAGES, MANY_IMAGES = 1, 8  # training images that a class has at least, of 90,000 and of fewer
 
 FC, EBV = 'benchmarks/configs/comparison_fc', 'benchmarks/configs/comparison_ebv'

@@ -4,6 +4,7 @@ import math
 from typing import List, Tuple
 
 import torch
+from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
@@ -98,6 +99,8 @@ class SampledClassesHook(Hook):
     def before_train(self, runner) -> None:
         head = (runner.model.module if is_model_wrapper(runner.model) else runner.model).head
         optimizer = runner.optim_wrapper.optimizer
+        if get_world_size() > 1:
+            raise RuntimeError('SampledClsHead takes other classes in each process, whose gradients DDP would average')
         if not isinstance(optimizer, torch.optim.AdamW):
             raise TypeError(f'SampledClsHead is trained by AdamW, but the optimizer is {type(optimizer).__name__}')
         head.optimizer = optimizer

@@ -53,7 +53,7 @@ class NormsEmbedding:
 
         def exact(tensor: Tensor) -> Tensor:
             moved = fn(tensor)
-            return moved if moved.dtype in (tensor.dtype, torch.float64) else tensor.to(moved.device)
+            return tensor.to(moved.device) if moved.dtype in (torch.float16, torch.bfloat16) else moved
 
         norm = self._modules.pop('norm')
         try:

@@ -1,5 +1,6 @@
 """More classes for a trained model: vectors that were reserved for them, or new ones."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, Tuple
@@ -65,7 +66,8 @@ def add_classes(cfg: Config, state: Dict[str, Tensor], count: int, folder: Path)
     if not heads:
         raise ConfigError('the model has no EBV head, so there are no vectors to add; give the config of one that has')
     changes = [_extend(path, head, state, count, folder) for path, head in heads]
-    _follow(cfg, changes, [head for _, head in heads])
+    for path in _follow(cfg, changes, [head for _, head in heads]):
+        warnings.warn(f'{path} has no EBV layer: its classifier begins anew, with the new classes', stacklevel=2)
     return changes
 
 
@@ -135,13 +137,20 @@ def _check_basis(key: str, state: Dict[str, Tensor], path: str, classes: int, re
         )
 
 
-def _follow(cfg: Config, changes: List[Change], heads: List[dict]) -> None:
-    """What else in a config has a number for each class: mixup's, FC heads beside ours, and weights of the loss."""
+def _follow(cfg: Config, changes: List[Change], heads: List[dict]) -> List[str]:
+    """What else in a config has a number for each class: mixup's, FC heads beside ours, and weights of the loss.
+
+    Returns the paths of the FC heads, whose classifiers begin anew.
+    """
     sizes = {before: after for change in changes for before, after in change.sizes.items()}
-    for _, node in (*nodes(cfg.model), *nodes(cfg.get('data_preprocessor'))):
+    anew = []
+    for path, node in (*nodes(cfg.model), *nodes(cfg.get('data_preprocessor'))):
         ours = any(node is head or node is head.get('head') for head in heads)
         if not ours and node.get('num_classes') in sizes:
             node['num_classes'] = sizes[node['num_classes']]
+            if type_name(node).endswith('Head'):
+                anew.append(path)
         weights = node.get('class_weight')
         if isinstance(weights, (list, tuple)) and len(weights) in sizes:
             node['class_weight'] = [*weights, *[1.0] * (sizes[len(weights)] - len(weights))]
+    return anew

@@ -68,7 +68,9 @@ def test_precision_stays():
     half = copy.deepcopy(layer).half()
     assert half.weight.dtype == torch.float16 and torch.equal(half.norm.running_var, before)
     torch.testing.assert_close(logits, layer(x), rtol=0, atol=0.2)
-    assert copy.deepcopy(layer).double().norm.running_var.dtype == torch.float64
+    double = copy.deepcopy(layer).double()
+    assert double.norm.running_var.dtype == torch.float64
+    torch.testing.assert_close(double.float()(x), layer(x))
 
 
 def test_a_checkpoint_brings_the_norm_of_another_dim(tmp_path):

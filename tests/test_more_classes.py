@@ -27,15 +27,15 @@ def run(tmp_path):
                 data_preprocessor=dict(num_classes=5),
             )
         )
-        cfg.dump(tmp_path / 'mine.py')
+        cfg.dump(tmp_path / 'mine-1.6gf.py')
         init_default_scope('mmpretrain')
         model = MODELS.build(cfg.model)
         state = model.state_dict()
         torch.save(dict(state_dict=change(state) if change else state), tmp_path / 'mine.pth')
-        files = [str(tmp_path / 'mine.py'), str(tmp_path / 'mine.pth')]
+        files = [str(tmp_path / 'mine-1.6gf.py'), str(tmp_path / 'mine.pth')]
         load_script('tools/add_classes.py').main([*files, '--add', '2', '--out', str(tmp_path / 'out')])
-        cfg = Config.fromfile(tmp_path / 'out' / 'mine_plus2.py')
-        assert cfg.load_from == str(tmp_path / 'out' / 'mine_plus2.pth')
+        cfg = Config.fromfile(tmp_path / 'out' / 'mine-1.6gf_plus2.py')
+        assert cfg.load_from == str(tmp_path / 'out' / 'mine-1.6gf_plus2.pth')
         after = MODELS.build(cfg.model)
         after.load_state_dict(torch.load(cfg.load_from)['state_dict'])
         return model.eval(), after.eval(), cfg
@@ -94,7 +94,8 @@ def test_what_counts_classes_follows(tmp_path):
         )
     )
     layer = EBVLinear(4, 5, basis=dict(num_classes=6, dim=8), reserve=1)
-    add_classes(cfg, {f'head.fc.{key}': value for key, value in layer.state_dict().items()}, 3, tmp_path)
+    with pytest.warns(UserWarning, match='auxiliary_head has no EBV layer: its classifier begins anew'):
+        add_classes(cfg, {f'head.fc.{key}': value for key, value in layer.state_dict().items()}, 3, tmp_path)
     assert cfg.model.head.num_classes == cfg.model.auxiliary_head.num_classes == 8
     assert cfg.data_preprocessor.num_classes == 8 and cfg.model.head.loss.class_weight == [2.0] * 6 + [1.0] * 2
 

@@ -30,9 +30,9 @@ def main(argv=None) -> None:
         changes = add_classes(cfg, state, args.add, args.out)
         stem = args.out / f'{Path(args.config).stem}_plus{args.add}'
         cfg.load_from = f'{stem}.pth'
-        with whole_file(stem.with_suffix('.py')) as part:
+        with whole_file(Path(f'{stem}.py')) as part:  # not with_suffix: names have dots, as regnetx-1.6gf
             cfg.dump(part)
-        with whole_file(stem.with_suffix('.pth')) as part:
+        with whole_file(Path(f'{stem}.pth')) as part:
             save_checkpoint(dict(state_dict=state, meta={}), str(part))
         for change in changes:
             print(change)

@@ -65,13 +65,16 @@ def parse_args(argv) -> argparse.Namespace:
 
 
 def export_networks(model: torch.nn.Module, batches: list, stem: Path, args: argparse.Namespace) -> None:
-    images = torch.randn(1, 3, *args.shape) if args.shape else image_of(model, batches[0])
+    mean = getattr(model.data_preprocessor, 'mean', None)
+    channels = 3 if mean is None else len(mean)
+    images = torch.randn(1, channels, *args.shape) if args.shape else image_of(model, batches[0])
     networks = networks_of(model, images)
     runs = {}
     for network in networks:
         path = stem.with_name(f'{stem.name}{"." if network.name else ""}{network.name}{SUFFIX[args.to]}')
         write(network, path, args.to, args.opset)
-        runs[network.name] = run_file(path)
+        if batches:
+            runs[network.name] = run_file(path)
         print(f'{path}: input {tuple(network.inputs[0].shape)} -> {", ".join(network.outputs)}')
     with whole_file(stem.with_name(f'{stem.name}.json')) as part:
         part.write_text(json.dumps(description(model, images), indent=2))
@@ -98,10 +101,11 @@ def description(model: torch.nn.Module, images: torch.Tensor) -> dict:
 def export_linear(model: torch.nn.Module, cfg, batches: list, stem: Path) -> None:
     twin, twin_cfg, scales = linear_twin(model, cfg, batches)
     stem = stem.with_name(f'{stem.name}_fc')
-    with whole_file(stem.with_suffix('.py')) as part:
+    meta = {} if model.dataset_meta is None else dict(dataset_meta=model.dataset_meta)
+    with whole_file(Path(f'{stem}.py')) as part:  # not with_suffix: names have dots, as regnetx-1.6gf
         twin_cfg.dump(part)
-    with whole_file(stem.with_suffix('.pth')) as part:
-        save_checkpoint(dict(state_dict=twin.state_dict(), meta=dict(dataset_meta=model.dataset_meta)), str(part))
+    with whole_file(Path(f'{stem}.pth')) as part:
+        save_checkpoint(dict(state_dict=twin.state_dict(), meta=meta), str(part))
     for name, scale in scales.items():
         print(f'{name}: scale {scale:.4g}')
     print(f'{stem}.py, {stem}.pth')

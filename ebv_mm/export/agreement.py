@@ -1,5 +1,6 @@
 """How far the predictions of two models agree, image by image."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List
 
@@ -37,14 +38,24 @@ class Agreement:
 def agreement(first: nn.Module, second: nn.Module, batches: Iterable[dict]) -> Agreement:
     """Compare what two models of one host predict for the same batches of a data loader.
 
-    Detections are compared in the order of their scores.
+    Detections are compared in the order of their scores, and classifiers by the scores of all classes, also where a
+    head predicts the best ones only.
     """
     result = Agreement()
+    first, second = _with_all_scores(first), _with_all_scores(second)
     for batch in batches:
         for one, other in zip(_predicted(first, batch), _predicted(second, batch)):
             result.images += 1
             _compare(one, other, result)
     return result
+
+
+def _with_all_scores(model: nn.Module) -> nn.Module:
+    if getattr(getattr(model, 'head', None), 'predict_topk', None) is None:
+        return model
+    model = deepcopy(model)
+    model.head.predict_topk = None
+    return model
 
 
 def _predicted(model: nn.Module, batch: dict) -> List:

@@ -26,19 +26,24 @@ OURS = ('basis', 'tau', 'balanced_init', 'prior', 'reserve', 'streaming', 'predi
 NORMED = ('EBVClsHead', 'EBVLinear', 'EBVConv2d')
 # where names of ours are registered
 REGISTRIES = (MODELS, DATASETS, TRANSFORMS, METRICS, HOOKS, DATA_SAMPLERS)
+# of the temperature and of cosines; waves are for any classifier
+EBV_HOOKS = ('TauHook', 'EBVMonitorHook')
 MOST_FEATURES = 4096
 PIXELS_PER_IMAGE = 500
 
 
 def linear_config(cfg: Config) -> Config:
-    """The config with each head of ours replaced by the host's own, without our hooks, which only EBV layers need.
+    """The config with each head of ours replaced by the host's own, without the hooks that only EBV layers need.
 
     It imports ebv_mm only if it names something else of ours: :func:`names_of_ours`.
     """
     cfg = cfg.copy()
     cfg.model = type(cfg.model)(_plain(cfg.model.to_dict()))
     if cfg.get('custom_hooks'):
-        cfg.custom_hooks = [hook for hook in cfg.custom_hooks if not is_ours(hook)]
+        cfg.custom_hooks = [hook for hook in cfg.custom_hooks if type_name(hook) not in EBV_HOOKS]
+    for name, hook in (cfg.get('default_hooks') or {}).items():
+        if isinstance(hook, dict) and type_name(hook) in EBV_HOOKS:
+            cfg.default_hooks[name] = None
     if cfg.get('custom_imports') and not names_of_ours(cfg):
         imports = cfg.custom_imports['imports']
         imports = [imports] if isinstance(imports, str) else imports

@@ -23,15 +23,19 @@ def load_model(cfg: Config, checkpoint: str) -> nn.Module:
     model = revert_sync_batchnorm(MODELS.build(deepcopy(cfg.model)))  # some heads change their config
     content = CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
     try:
-        missing = model.load_state_dict(content.get('state_dict', content), strict=False).missing_keys
+        keys = model.load_state_dict(content.get('state_dict', content), strict=False)
     except RuntimeError as error:
         reason = ' '.join(str(error).split('\n\t')[1:2]).strip() or str(error)
         raise ConfigError(f"{checkpoint!r} does not fit the config's model ({reason}); give its own config") from error
-    if missing:
+    if keys.missing_keys:
         raise ConfigError(
-            f"{checkpoint!r} has no {missing[0]}, and {len(missing)} entries less than the config's model in all; give "
-            'its own config'
+            f'{checkpoint!r} has no {keys.missing_keys[0]}, and {len(keys.missing_keys)} entries less than the '
+            "config's model in all; give its own config"
         )
+    # with d = N, the projection of an EBV layer has the shape of FC's matrix
+    ours = [key for key in keys.unexpected_keys if key.rpartition('.')[2] in ('basis', 'basis_recipe', 'tau')]
+    if ours:
+        raise ConfigError(f"{checkpoint!r} has {ours[0]}, of an EBV layer that the config's model lacks; give its own")
     model.dataset_meta = content.get('meta', {}).get('dataset_meta')
     return model.eval()
 

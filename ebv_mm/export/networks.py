@@ -43,8 +43,12 @@ def networks_of(model: nn.Module, images: Tensor) -> List[Network]:
 
     Args:
         model: Built by its host.
-        images: (1, 3, H, W), as the host's data preprocessor gives them: of the size that the files will take.
+        images: (1, 3, H, W), as the host's data preprocessor gives them: of the size that the files will take, unless
+            windows of it are what a segmentor's network sees.
     """
+    if (getattr(model, 'test_cfg', None) or {}).get('mode') == 'slide':
+        # mmseg calls its network with windows of the image
+        images = nn.functional.interpolate(images, tuple(model.test_cfg.crop_size))
     model = with_fixed_pools(_folded(model).eval(), images)
     if hasattr(model, 'roi_head'):
         return _two_stage_networks(model, images)

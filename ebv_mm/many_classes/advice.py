@@ -52,8 +52,10 @@ class Advice:
     def config(self) -> str:
         """The lines of an mmpretrain config."""
         if self.num_classes <= self.dim:
+            # a matrix of many classes would fill every checkpoint
+            structured = ", method='kerdock', structured=True" if self.dim > FEW else ''
             return (
-                f'basis = dict(num_classes={self.num_classes}, dim={self.dim})\n'
+                f'basis = dict(num_classes={self.num_classes}, dim={self.dim}{structured})\n'
                 f"model = dict(head=dict(type='EBVClsHead', basis=basis, tau={self.tau:g}))"
             )
         basis = f"basis = dict(num_classes={self.num_classes}, dim={self.dim}, method='kerdock', structured=True)"

@@ -3,14 +3,14 @@
 from mmengine.model import is_model_wrapper
 from torch import Tensor, nn
 
-from ..layers import EBVConv2d, EBVLinear
+from ..head import EBV_LAYERS
 
 _HANDLE = '_restriction'
 
 
 def ebv_layers(model: nn.Module) -> list[nn.Module]:
     """The EBV layers of a model, each once."""
-    found = [module for module in model.modules() if isinstance(module, (EBVLinear, EBVConv2d))]
+    found = [module for module in model.modules() if isinstance(module, EBV_LAYERS)]
     if not found:
         raise TypeError(f'{type(model).__name__} has no EBV layer, which this hook is for; take the hook out')
     return found
@@ -19,7 +19,7 @@ def ebv_layers(model: nn.Module) -> list[nn.Module]:
 def classifiers_of(model: nn.Module) -> list[tuple[nn.Module, int]]:
     """(layer, number of classes) of the EBV layers; of a classifier without any, of its head's ``fc``."""
     model = model.module if is_model_wrapper(model) else model
-    found = [(module, module.num_vectors) for module in model.modules() if isinstance(module, (EBVLinear, EBVConv2d))]
+    found = [(module, module.num_vectors) for module in model.modules() if isinstance(module, EBV_LAYERS)]
     if found:
         return found
     layer = getattr(getattr(model, 'head', None), 'fc', None)
@@ -32,7 +32,7 @@ def classifiers_of(model: nn.Module) -> list[tuple[nn.Module, int]]:
 
 def restrict(layer: nn.Module, num_classes: int | None) -> None:
     """Let a layer have only its first outputs in training; None: all of them again."""
-    if isinstance(layer, (EBVLinear, EBVConv2d)):
+    if isinstance(layer, EBV_LAYERS):
         layer.present = num_classes
         return
     handle = layer.__dict__.pop(_HANDLE, None)

@@ -11,6 +11,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from torch import Tensor, nn
 
+from ..layers import EBVLinear
 from ..losses import basis_topk
 from .advice import LEAST_SPREAD, MOST_SPREAD, advise, tau_for
 from .classifiers import ebv_layers
@@ -59,6 +60,11 @@ class EBVMonitorHook(Hook):
                 f'EBVMonitorHook watches one EBV layer, but the model has {len(layers)}; take the hook out'
             )
         self.layer = layers[0]
+        if not isinstance(self.layer, EBVLinear):
+            raise TypeError(
+                f'EBVMonitorHook watches the classifier of images, an EBVLinear, but the model has an '
+                f'{type(self.layer).__name__}; take the hook out'
+            )
         self._handle = self.layer.norm.register_forward_hook(self._keep)
         self._since = runner.iter
 

@@ -128,6 +128,8 @@ class WaveHook(Hook):
                 f'WaveSampler has batch_size = {sampler.batch_size}, but its loader {loader.batch_size}; give both the '
                 'same, or waves would not begin at their iterations'
             )
+        if getattr(loader, 'drop_last', False):
+            raise ValueError('WaveSampler counts the last batch of an epoch, which drop_last=True leaves out; keep it')
         preprocessor = getattr(runner.model, 'module', runner.model).data_preprocessor
         if getattr(preprocessor, 'batch_augments', None) is not None:
             raise ValueError('WaveHook cannot mix labels of all classes: leave out mixup and cutmix, or the waves')

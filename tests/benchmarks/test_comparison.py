@@ -118,7 +118,8 @@ def test_the_smallest_form(run, tmp_path, monkeypatch):
     monkeypatch.setattr(ComparisonTraining, 'start', None)
     assert run(*trials) == (records, [])
     page = tmp_path / 'page.md'
-    page.write_text(f'{comparison_report.MARKER.format("comparison")}\nold\n{END}\nafter\n')
+    blocks = [comparison_report.MARKER.format(name) for name in ('comparison', 'learning rates')]
+    page.write_text(''.join(f'{block}\nold\n{END}\nafter\n' for block in blocks))
     monkeypatch.setattr(comparison_report, 'STUDIES', {'all': trials})
     monkeypatch.setattr(comparison_report, 'trials_of', lambda studies: trials)
     assert comparison_report.report(run.args.results, page, comparison.Console(quiet=True)) == 0

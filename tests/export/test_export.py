@@ -1,18 +1,22 @@
 """tools/export.py on a small model of each host: the exported networks predict what the model predicts."""
 
+import copy
 import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 from mmengine.registry import MODELS, init_default_scope
 from scenes import write_bases, write_scenes
 from scripts import REPO, load_script
 
 from ebv_mm import EBVLinear
+from ebv_mm.export import agreement, networks_of, plugged
 from ebv_mm.export.linear import _some, fitted_scale, linear_config, names_of_ours
+from ebv_mm.export.models import image_of, load_model
+from ebv_mm.export.models import test_batches as first_batches
 from ebv_mm.export.pooling import FixedPool
 
 CONFIGS = REPO / 'tests' / 'end_to_end' / 'configs'
@@ -90,11 +94,37 @@ def test_without_data_the_size_is_told(trained, capsys):
     assert 'input (1, 3, 64, 48)' in capsys.readouterr().out
 
 
+def test_a_head_that_predicts_few_classes_is_compared_in_all(trained):
+    config, checkpoint = trained('classification')
+    model = load_model(Config.fromfile(config), checkpoint)
+    few = copy.deepcopy(model)
+    few.head.predict_topk = 1
+    batches = list(first_batches(Config.fromfile(config), 2))
+    assert agreement(few, model, batches).largest['score'] == 0 and few.head.predict_topk == 1
+
+
+def test_a_segmentor_that_slides_is_exported_at_the_size_of_its_windows(trained):
+    config, checkpoint = trained('segmentation')
+    model = load_model(Config.fromfile(config), checkpoint)
+    model.test_cfg = ConfigDict(mode='slide', crop_size=(64, 32), stride=(32, 16))
+    images = image_of(model, next(iter(first_batches(Config.fromfile(config), 1))))
+    (network,) = networks_of(model, images)
+    assert network.inputs[0].shape[-2:] == (64, 32)
+    windows = plugged(model, [network], {network.name: lambda *x: network.module(*x)})
+    torch.testing.assert_close(windows.inference(images, metas(images)), model.inference(images, metas(images)))
+
+
+def metas(images):
+    size = tuple(images.shape[-2:])
+    return [dict(ori_shape=size, img_shape=size, pad_shape=size, flip=False)]
+
+
 def test_a_checkpoint_of_another_model_is_told(trained, capsys):
     config, checkpoint = trained('classification')
     state = torch.load(checkpoint)['state_dict']
     for broken, told in (
         ({key: value for key, value in state.items() if 'fc.weight' not in key}, 'has no head.fc.weight'),
+        ({**state, 'neck.fc.basis': torch.eye(3)}, "has neck.fc.basis, of an EBV layer that the config's model lacks"),
         ({**state, 'head.fc.bias': torch.zeros(7)}, "does not fit the config's model (size mismatch for head.fc.bias"),
     ):
         torch.save(broken, checkpoint)
@@ -146,8 +176,10 @@ def test_what_else_of_ours_a_config_names_stays_and_is_told():
     hooks = [dict(type='TauHook', start=0.1, stop=0.05, end=9), dict(type='EMAHook')]
     imports = dict(imports=['ebv_mm', 'mine'], allow_failed_imports=False)
     evaluator = [dict(type='StreamingAccuracy')]
-    cfg = linear_config(Config(dict(model=model, custom_hooks=hooks, custom_imports=imports, test_evaluator=evaluator)))
+    content = dict(model=model, custom_hooks=hooks, custom_imports=imports, test_evaluator=evaluator)
+    cfg = linear_config(Config(dict(content, default_hooks=dict(tau=hooks[0], timer=dict(type='IterTimerHook')))))
     assert cfg.custom_hooks == [dict(type='EMAHook')]
+    assert cfg.default_hooks == dict(tau=None, timer=dict(type='IterTimerHook'))
     assert names_of_ours(cfg) == ['CIFARResNet', 'StreamingAccuracy'] and cfg.custom_imports == imports
     model = dict(model, backbone=dict(type='ResNet'))
     cfg = linear_config(Config(dict(model=model, custom_imports=imports)))

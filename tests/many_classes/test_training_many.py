@@ -2,6 +2,7 @@
 
 import logging
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ from tiny_fonts import CATALOGUE, write_fonts
 
 import ebv_mm
 from ebv_mm.characters import store
+from ebv_mm.many_classes.classifiers import ebv_layers, restrict
 from ebv_mm.many_classes.monitor import EBVMonitorHook, look
+from ebv_mm.packed import EBVConv1d
 
 CLASSES, DIM, ITERATIONS = 40, 16, 12
 WAVES = [(0, 8), (4, 16), (8, None)]
@@ -118,6 +121,20 @@ def test_a_loss_that_stands_is_told_once(loss, stands, caplog, monkeypatch):
         text, options = said[0]
         assert options['level'] == logging.WARNING and '3.91' in text
         assert 'set tau to 0.16' in text and 'WaveHook' in text and 'learning rate' in text
+
+
+def test_the_monitor_is_for_classifiers_of_images():
+    basis = dict(num_classes=5, dim=4)
+    model = torch.nn.Sequential(ebv_mm.EBVConv2d(3, 5, 1, basis=basis))
+    with pytest.raises(TypeError, match='an EBVLinear, but the model has an EBVConv2d'):
+        EBVMonitorHook().before_train(SimpleNamespace(model=model, iter=0))
+
+
+def test_layers_of_points_follow_tau_and_waves():
+    layer = EBVConv1d(3, 5, 1, basis=dict(num_classes=5, dim=4))
+    assert ebv_layers(torch.nn.Sequential(layer)) == [layer]
+    restrict(layer, 2)
+    assert layer(torch.randn(2, 3, 4)).shape == (2, 2, 4)
 
 
 def test_a_new_wave_is_judged_anew(monkeypatch):

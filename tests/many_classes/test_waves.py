@@ -130,6 +130,8 @@ def test_hook_and_sampler_must_agree(monkeypatch):
     hook.before_train(runner(SimpleNamespace(sampler=good, batch_size=4)))
     with pytest.raises(ValueError, match='give both the same'):
         hook.before_train(runner(SimpleNamespace(sampler=good, batch_size=8)))
+    with pytest.raises(ValueError, match='drop_last=True leaves out'):
+        hook.before_train(runner(SimpleNamespace(sampler=good, batch_size=4, drop_last=True)))
     with pytest.raises(ValueError, match="type='WaveSampler'"):
         hook.before_train(runner(SimpleNamespace(sampler=None, batch_size=4)))
     with pytest.raises(ValueError, match='leave out mixup'):
