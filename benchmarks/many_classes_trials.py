@@ -156,7 +156,7 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     ),
     'pretrained-5000': tuple(
         replace(trial, pretrained=True)
-        for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024))
+        for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024), plain(5000, 200, 4096))
     ),
     # forty thousand classes from a backbone that knows other characters: all at once, and in waves
     'waves-40000': tuple(
