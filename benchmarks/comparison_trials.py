@@ -14,7 +14,7 @@ WARM_UP = 100
 PACE_STEPS = 15
 # Up to 10,000 classes all train for as many epochs; above, for as many seconds.
 EPOCHS = {1_000: 5, 10_000: 1}
-BUDGET = 900.0
+BUDGET = 600.0
 RATE_EPOCHS = 2
 SMALL, MEDIUM, LARGE = 1_000, 10_000, 90_000
 # In the order of the split: N characters are trained, the next ones pretrain a backbone, the next ones are unknown.

@@ -163,6 +163,9 @@ def draw(found: Dict[Trial, dict], path: Path) -> None:
         right.plot(*zip(*sorted(points)), 's' if 'helpers' in label else 'o', label=label)
     right.set(xscale='log', xlabel='classes, N', ylabel='seconds to 50 %, fastest FC = 1', ylim=(0, None))
     right.set_title('By the clock')
+    trained = sorted({size for points in by_the_clock(found).values() for size, _ in points})
+    right.set_xticks(trained, labels=[f'{size:,}' for size in trained])
+    right.minorticks_off()
     for panel in (left, right):
         panel.axhline(1, color='0.6', linewidth=1)
         if panel.get_legend_handles_labels()[0]:
