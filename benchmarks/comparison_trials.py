@@ -76,8 +76,8 @@ def tau(start: float, stop: float) -> Options:
     return {'model.head.tau': start, 'default_hooks.tau.start': start, 'default_hooks.tau.stop': stop}
 
 
-def ebv(dim: int | None, hidden: bool | None = None) -> Callable[[int], Options]:
-    """EBV as advised in d dimensions; None: d = N. A hidden layer where N > d, unless it is said."""
+def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Options]:
+    """EBV as advised in d dimensions; None: d = N. What is before it, unless it is said: a hidden layer where N > d."""
 
     def options(num_classes: int) -> Options:
         d = dim or num_classes
@@ -88,7 +88,7 @@ def ebv(dim: int | None, hidden: bool | None = None) -> Callable[[int], Options]
         constant = min(PAPER_TAU, tau_for(d))
         return {
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
-            **(ON_HIDDEN if (crowded if hidden is None else hidden) else ON_FEATURES),
+            **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
             **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
             **({} if crowded else {'model.head.norm_cfg': None}),
         }
@@ -100,7 +100,7 @@ def trained_vectors(num_classes: int) -> Options:
     """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
     # Kerdock sets of d = 256 end at 33,024 vectors
     changed = {'model.head.type': 'TrainedVectorsClsHead', 'model.head.basis.method': 'auto'}
-    return {**ebv(BOTTLENECK, hidden=False)(num_classes), **changed}
+    return {**ebv(BOTTLENECK, ON_FEATURES)(num_classes), **changed}
 
 
 def fixed(*parts: Options) -> Callable[[int], Options]:
@@ -119,18 +119,20 @@ ARMS: dict[str, Arm] = {
     'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
     'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
-    'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, hidden=True), 'ebv-hidden', EBV),
+    'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, ON_HIDDEN), 'ebv-hidden', EBV),
     'ebv-256': Arm('EBV d = 256', ebv(256), 'ebv-256', EBV),
     'ebv-1024': Arm('EBV d = 1024', ebv(1024), 'ebv-256', EBV),
     'ebv-4096': Arm('EBV d = 4096', ebv(4096), 'ebv-256', EBV),
     'ebv-16384': Arm('EBV d = 16384', ebv(16384), 'ebv-256', EBV),
-    'ebv-1024-bare': Arm('EBV d = 1024, no hidden layer', ebv(1024, hidden=False), 'ebv-256', EBV),
-    'ebv-4096-bare': Arm('EBV d = 4096, no hidden layer', ebv(4096, hidden=False), 'ebv-256', EBV),
-    'ebv-16384-bare': Arm('EBV d = 16384, no hidden layer', ebv(16384, hidden=False), 'ebv-256', EBV),
+    'ebv-1024-bare': Arm('EBV d = 1024, no hidden layer', ebv(1024, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-4096-bare': Arm('EBV d = 4096, no hidden layer', ebv(4096, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-16384-bare': Arm('EBV d = 16384, no hidden layer', ebv(16384, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-16384-on-256': Arm('EBV d = 16384 on 256', ebv(16384, ON_BOTTLENECK), 'ebv-256', EBV),
 }
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
-for name in ('fc', 'fc-256', 'sampled-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare', 'ebv-16384-bare'):
+for name in ('fc', 'fc-256', 'sampled-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare', 'ebv-16384-bare',
+             'ebv-16384-on-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)
 
 # -- trainings ---------------------------------------------------------------------------------------------------------
@@ -198,13 +200,13 @@ STUDIES: dict[str, list[Trial]] = {
     'first': every(SMALL, 'ebv fc cosine-256'),
     'small': every(SMALL, f'ebv fc cosine-256 ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
     'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} cosine-256 {OTHERS}'),
-    'large': every(LARGE, f'fc fc-hidden fc-256 {FRONT} ebv-16384-bare cosine-256 {OTHERS}'),
+    'large': every(LARGE, f'fc fc-hidden fc-256 {FRONT} ebv-16384-bare ebv-16384-on-256 cosine-256 {OTHERS}'),
     'waves': every(MEDIUM, 'ebv-4096-waves fc-hidden-waves') + every(LARGE, 'ebv-16384-waves fc-waves'),
     'pretrained': [
         *every(SMALL, 'ebv-pretrained fc-pretrained'),
         *every(MEDIUM, 'ebv-4096-pretrained fc-pretrained fc-256-pretrained'),
-        *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained fc-pretrained '
-                      'fc-256-pretrained sampled-256-pretrained'),
+        *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained '
+                      'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained'),
     ],
 }  # fmt: skip
 STUDIES['pace'] = [
