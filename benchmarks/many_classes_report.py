@@ -126,18 +126,21 @@ def by_the_clock(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[int, float]]]
 
     FC may have a hidden layer, waves or neither; the beginning and the seed are the same.
     """
-    out: Dict[str, List[Tuple[int, float]]] = {}
+
+    def conditions(trial: Trial) -> Tuple:
+        return trial.num_classes, trial.pretrained, trial.pixels, trial.seed, trial.batch
+
+    fastest: Dict[Tuple, float] = {}
     for trial, result in found.items():
-        same = ('num_classes', 'pretrained', 'pixels', 'seed', 'batch')
-        rivals = [
-            seconds_to(other)
-            for fc, other in found.items()
-            if fc.classifier == 'fc' and all(getattr(fc, name) == getattr(trial, name) for name in same)
-        ]
-        reached, ours = [rival for rival in rivals if rival], seconds_to(result)
-        if kind_of(trial) and reached and ours and not trial.pixels:
+        seconds = seconds_to(result)
+        if trial.classifier == 'fc' and seconds:
+            fastest[conditions(trial)] = min(seconds, fastest.get(conditions(trial), math.inf))
+    out: Dict[str, List[Tuple[int, float]]] = {}
+    for trial in filter(kind_of, found):
+        theirs, ours = fastest.get(conditions(trial)), seconds_to(found[trial])
+        if theirs and ours:
             label = f'd = {trial.dim}' + ', helpers' * trial.norm + ', pretrained' * trial.pretrained
-            out.setdefault(label, []).append((trial.num_classes, ours / min(reached)))
+            out.setdefault(label, []).append((trial.num_classes, ours / theirs))
     return out
 
 
@@ -159,11 +162,12 @@ def draw(found: Dict[Trial, dict], path: Path) -> None:
                       label=f'{size:,} classes, {kind}: not reached')  # fmt: skip
     left.set(xscale='log', xlabel='classes per dimension, N / d', ylabel='steps to 50 %, FC = 1', ylim=(0, None))
     left.set_title('How many more steps than FC')
-    for label, points in sorted(by_the_clock(found).items()):
+    clock = by_the_clock(found)
+    for label, points in sorted(clock.items()):
         right.plot(*zip(*sorted(points)), 's' if 'helpers' in label else 'o', label=label)
     right.set(xscale='log', xlabel='classes, N', ylabel='seconds to 50 %, fastest FC = 1', ylim=(0, None))
     right.set_title('By the clock')
-    trained = sorted({size for points in by_the_clock(found).values() for size, _ in points})
+    trained = sorted({size for points in clock.values() for size, _ in points})
     right.set_xticks(trained, labels=[f'{size:,}' for size in trained])
     right.minorticks_off()
     for panel in (left, right):

@@ -10,16 +10,20 @@ _HANDLE = '_restriction'
 
 def ebv_layers(model: nn.Module) -> list[nn.Module]:
     """The EBV layers of a model, each once."""
-    found = [module for module in model.modules() if isinstance(module, EBV_LAYERS)]
+    found = _ebv_layers(model)
     if not found:
         raise TypeError(f'{type(model).__name__} has no EBV layer, which this hook is for; take the hook out')
     return found
 
 
+def _ebv_layers(model: nn.Module) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, EBV_LAYERS)]
+
+
 def classifiers_of(model: nn.Module) -> list[tuple[nn.Module, int]]:
     """(layer, number of classes) of the EBV layers; of a classifier without any, of its head's ``fc``."""
     model = model.module if is_model_wrapper(model) else model
-    found = [(module, module.num_vectors) for module in model.modules() if isinstance(module, EBV_LAYERS)]
+    found = [(layer, layer.num_vectors) for layer in _ebv_layers(model)]
     if found:
         return found
     layer = getattr(getattr(model, 'head', None), 'fc', None)
