@@ -72,6 +72,19 @@ def backbone(pixels: bool) -> nn.Sequential:
     return nn.Sequential(*(block(*size) for size in sizes), nn.Flatten()).to(memory_format=torch.channels_last)
 
 
+class GroupedLinear(nn.Linear):
+    """A linear layer of blocks: each part of the outputs is made from its share of the inputs."""
+
+    def __init__(self, inputs: int, outputs: int, groups: int) -> None:
+        super().__init__(inputs // groups, outputs)
+        self.groups = groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = x.view(len(x), self.groups, -1).transpose(0, 1)
+        weight = self.weight.view(self.groups, -1, self.in_features)
+        return torch.bmm(parts, weight.transpose(1, 2)).transpose(0, 1).reshape(len(x), -1) + self.bias
+
+
 class Classifier(nn.Module):
     """FC, a cosine classifier with trained vectors, or EBV; with a hidden layer, a norm of the embedding, or without.
 
@@ -86,7 +99,8 @@ class Classifier(nn.Module):
         hidden = [nn.Linear(features, width), nn.BatchNorm1d(width), nn.ReLU()] if trial.hidden else []
         out = trial.num_classes if trial.classifier == 'fc' else trial.dim
         norm = [nn.BatchNorm1d(out, affine=False)] if trial.norm else []
-        self.embed = nn.Sequential(*hidden, nn.Linear(width, out), *norm)
+        projection = nn.Linear(width, out) if trial.groups == 1 else GroupedLinear(width, out, trial.groups)
+        self.embed = nn.Sequential(*hidden, projection, *norm)
         if trial.classifier == 'ebv':
             self.basis = make_basis(trial.num_classes, trial.dim, method='kerdock', structured=True)
         if trial.classifier == 'cosine':
@@ -237,6 +251,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     commands = parser.add_subparsers(dest='command', required=True)
     run = commands.add_parser('run', help='train what is not finished')
     run.add_argument('studies', nargs='*', metavar='STUDY', help=f'of {", ".join(STUDIES)}; all without')
+    run.add_argument('--names', nargs='+', metavar='NAME', help='only these of their trainings, in this order')
     run.add_argument('--data', type=Path, default=Path('data/characters'))
     run.add_argument('--work-dir', type=Path, default=Path('work_dirs/many_classes'))
     run.add_argument('--dry-run', action='store_true')
@@ -252,6 +267,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         if name not in STUDIES:
             parser.error(f'unknown study {name!r}; choose from {", ".join(STUDIES)}')
     trials = unfinished(args.studies or list(STUDIES))
+    if args.names:
+        by_name = {trial.name: trial for trial in trials}
+        strangers = [name for name in args.names if name not in by_name]
+        if strangers:
+            parser.error(f'--names {strangers[0]}: not to be trained; --dry-run lists what is')
+        trials = [by_name[name] for name in args.names]
     print(f'{len(trials)} trainings to do', flush=True)
     if args.dry_run:
         print(*(trial.name for trial in trials), sep='\n')

@@ -15,7 +15,8 @@ class Trial:
 
     ``waves`` are (first step, classes present from there on), ``skip`` leaves out characters, and with ``pixels`` the
     classifier sees the pixels themselves, without a backbone: seconds in place of minutes, and nothing but the
-    classifier learns. Without ``negatives`` the loss is 1 - cosine to the vector of the class.
+    classifier learns. Without ``negatives`` the loss is 1 - cosine to the vector of the class. With ``groups`` the
+    projection has blocks: each part of the embedding is made from its share of the features.
     """
 
     classifier: str
@@ -32,6 +33,7 @@ class Trial:
     pretrained: bool = False
     pixels: bool = False
     negatives: bool = True
+    groups: int = 1
     skip: int = 0
     seed: int = 0
 
@@ -51,7 +53,7 @@ class Trial:
         parts += ['waves' + '-'.join(str(present) for _, present in self.waves)] * bool(self.waves)
         parts += [f'rate{self.rate:g}'] * (self.rate != 0.003) + [f'batch{self.batch}'] * (self.batch != 256)
         parts += ['pretrained'] * self.pretrained + ['pixels'] * self.pixels + ['positive'] * (not self.negatives)
-        parts += [f'skip{self.skip}'] * bool(self.skip)
+        parts += [f'groups{self.groups}'] * (self.groups > 1) + [f'skip{self.skip}'] * bool(self.skip)
         return '_'.join([*parts, f'{self.steps}steps', f'seed{self.seed}'])
 
     def tau_at(self, step: int) -> float:
