@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -43,6 +44,7 @@ def described(trial: Trial) -> str:
         parts.append(f'tau {trial.tau:g}' + (f' to {trial.tau_end:g}' if trial.tau_end else ''))
     parts += [f'hidden {trial.hidden}'] * bool(trial.hidden) + ['norm'] * trial.norm + ['waves'] * bool(trial.waves)
     parts += [f'rate {trial.rate:g}'] * (trial.rate != 0.003) + [f'batch {trial.batch}'] * (trial.batch != 256)
+    parts += [f'{trial.groups} blocks'] * (trial.groups > 1)
     return ', '.join(parts + ['pretrained'] * trial.pretrained + ['no negatives'] * (not trial.negatives))
 
 
@@ -84,12 +86,15 @@ def titled(num_classes: int, pixels: bool) -> str:
 def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
     """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    The same are hidden layer, waves, batch, beginning and seed; FC's rate is the default.
+    The same are hidden layer, waves, batch, beginning and seed; FC has the best of the rates that it was trained with.
     """
-    same = ('hidden', 'waves', 'batch', 'pretrained', 'pixels', 'seed')
-    twin = found.get(Trial('fc', trial.num_classes, trial.steps, **{name: getattr(trial, name) for name in same}))
-    theirs = twin and steps_to(twin['curve'], level)
-    if trial.classifier == 'fc' or not theirs:
+    if trial.classifier == 'fc':
+        return None
+    same = ('num_classes', 'steps', 'hidden', 'waves', 'batch', 'pretrained', 'pixels', 'seed')
+    conditions = Trial('fc', **{name: getattr(trial, name) for name in same})
+    twins = [result for one, result in found.items() if replace(one, rate=conditions.rate) == conditions]
+    theirs = min(filter(None, (steps_to(twin['curve'], level) for twin in twins)), default=None)
+    if theirs is None:
         return None
     ours = steps_to(found[trial]['curve'], level)
     return math.inf if ours is None else ours / theirs

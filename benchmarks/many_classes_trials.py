@@ -135,6 +135,11 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     ),
     # without negatives nothing pushes a logit that it is not meant for
     'negatives': tuple(plain(1000, STEPS[1000], dim, negatives=False) for dim in (1024, 256, 64)),
+    # a projection of blocks costs a part of a whole one
+    'groups': (
+        plain(1000, STEPS[1000], 1024, groups=8),
+        *(plain(5000, STEPS[5000], 4096, groups=groups) for groups in (8, 32)),
+    ),
     'tau': (
         *(Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)),
         *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),

@@ -38,6 +38,7 @@ TRIALS = {
     'pixels': Trial('ebv', **SMALL, dim=16, tau=0.1, pixels=True),
     'positive': Trial('ebv', **SMALL, dim=16, tau=0.1, negatives=False),
     'cosine': Trial('cosine', **SMALL, dim=16, tau=0.1),
+    'blocks': Trial('ebv', **SMALL, dim=16, tau=0.1, groups=4),
     'ebv': Trial('ebv', **SMALL, dim=16, tau=0.2, tau_end=0.1, hidden=32, norm=True, waves=((0, 10), (2, 40))),
 }
 
@@ -75,6 +76,21 @@ def test_finished_trials_are_not_trained_again(store, tmp_path, monkeypatch):
     assert many_classes.unfinished(['tiny']) == []
     result = json.loads(many_classes.result_file(trial).read_text())
     assert Trial(**result['trial']) == trial
+
+
+def test_named_trials_are_trained_in_that_order(capsys):
+    names = [trial.name for trial in STUDIES['size'][2:0:-1]]
+    assert many_classes.main(['run', 'size', '--dry-run', '--names', *names]) == 0
+    assert capsys.readouterr().out.splitlines() == ['2 trainings to do', *names]
+    with pytest.raises(SystemExit):
+        many_classes.main(['run', 'size', '--names', 'n7_fc'])
+    assert '--names n7_fc: not to be trained' in capsys.readouterr().err
+
+
+def test_a_projection_of_blocks_is_one_with_zeros():
+    layer, x = many_classes.GroupedLinear(12, 6, 3), torch.randn(5, 12)
+    whole = torch.block_diag(*layer.weight.view(3, 2, 4))
+    assert torch.allclose(layer(x), x @ whole.T + layer.bias, atol=1e-6)
 
 
 def test_trials_have_names_of_their_own_and_come_by_seed():
@@ -129,6 +145,7 @@ def test_steps_are_counted_against_fc_with_the_same_hidden_layer_and_seed():
 
     found = {
         Trial('fc', 1000, 240, seed=1): reaches_half_at(100),
+        Trial('fc', 1000, 240, seed=1, rate=0.01): reaches_half_at(190),  # the better of its rates counts
         Trial('fc', 1000, 240, hidden=4096, seed=1): reaches_half_at(40),
         plain(1000, 240, 256, seed=1): reaches_half_at(150),
         plain(1000, 240, 64, seed=1): dict(curve=[dict(step=240, top1=20.0)]),
