@@ -75,6 +75,8 @@ class ComparisonTraining(Training):
         rate = trial.rate or best_rate(trial.of.rate_of, args.results)
         if trial.kind == PACE:
             return Plan(rate, PACE_STEPS)
+        if trial.steps is not None:
+            return Plan(rate, trial.steps)
         epochs = trial.epochs or EPOCHS.get(trial.num_classes)
         source = trial.kind == SOURCE
         images = train_images(
@@ -115,7 +117,7 @@ class ComparisonTraining(Training):
         told = dict(
             num_classes=trial.num_classes, arm=trial.arm, seed=trial.seed, kind=trial.kind, threads=self.args.threads
         )
-        told |= dict(rate=plan.rate, planned_seconds_a_step=plan.seconds_a_step, epochs=trial.epochs)
+        told |= dict(rate=plan.rate, planned_seconds_a_step=plan.seconds_a_step, epochs=trial.epochs, steps=trial.steps)
         with whole_file(self.args.results / f'{trial.name}.json') as part:
             part.write_text(json.dumps({**told, **json.loads((self.folder / FILE).read_text())}) + '\n')
         if trial.kind != SOURCE:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from comparison_trials import ARMS, PACE, RATES, SOURCE, STUDIES, TRAINED, optimizer_of, trials_of
+from comparison_trials import ARMS, EQUAL_STEPS, LARGE, PACE, RATES, STUDIES, TRAINED, optimizer_of, trials_of
 from many_classes_report import seconds_to
 from pages import fill
 from rich.console import Console
@@ -31,11 +31,16 @@ def is_rate_trial(record: dict) -> bool:
     return record['kind'] == TRAINED and record['epochs'] is not None
 
 
+def in_full(record: dict) -> bool:
+    """A training of as many epochs or seconds as all others of its size."""
+    return record['kind'] == TRAINED and record['epochs'] is None and record.get('steps') is None
+
+
 def rows(records: Records) -> list[dict[str, object]]:
     """A row for each classifier and number of classes: what a step costs, and what was reached, seeds side by side."""
     groups: dict[tuple[int, str], Records] = {}
     for record in records:
-        if record['kind'] != SOURCE and not is_rate_trial(record):
+        if record['kind'] == PACE or in_full(record):
             groups.setdefault((record['num_classes'], record['arm']), []).append(record)
     order = list(ARMS)
     return [
@@ -95,6 +100,24 @@ def rate_rows(records: Records) -> list[dict[str, object]]:
     return out
 
 
+def step_rows(records: Records) -> list[dict[str, object]]:
+    """What pretrained classifiers reach after as many steps, whatever these take; best first."""
+    equal = [
+        r for r in records if r['num_classes'] == LARGE and r['kind'] == TRAINED and r['iterations'] == EQUAL_STEPS
+    ]
+    return [
+        {
+            'classifier': ARMS[record['arm']].title,
+            'rate': f'{record["rate"]:g}',
+            'steps': record['iterations'],
+            's a step': f'{record["seconds"] / record["iterations"]:.2f}',
+            'top-1': f'{record["curve"][-1]["top1"]:.1f}',
+            'top-5': f'{record["curve"][-1]["top5"]:.1f}',
+        }
+        for record in sorted(equal, key=lambda record: -record['curve'][-1]['top1'])
+    ]
+
+
 def measured_by(records: Records) -> str:
     """Which clocks and machines the figures are of, each once."""
     kinds = dict.fromkeys(f'{CLOCKS[record["clock"]]}; {record["machine"]}' for record in records)
@@ -111,7 +134,7 @@ def line(arm: str, points: int) -> dict[str, str]:
 
 def draw(records: Records, path: Path) -> None:
     """Top-1 over time, and over epochs, a column for each number of classes, the first seed."""
-    curves = [r for r in records if r['kind'] == TRAINED and not is_rate_trial(r) and r['seed'] == 0]
+    curves = [record for record in records if in_full(record) and record['seed'] == 0]
     sizes = sorted({record['num_classes'] for record in curves})
     figure = new_figure(5.5 * len(sizes), 8)
     grid = figure.subplots(2, len(sizes), squeeze=False)
@@ -131,11 +154,15 @@ def report(results: Path, page: Path, console: Console) -> int:
     records = read_all(results)
     known = f'{len(records)} of {len(trials_of(list(STUDIES)))} trainings are on record'
     console.print(known)
-    table, rates = rows(records), rate_rows(records)
+    table, rates, steps = rows(records), rate_rows(records), step_rows(records)
     measured = f'{markdown_table(table)}\n\n{known}. {measured_by(records)}' if table else NOT_MEASURED
-    blocks = {'comparison': measured, 'learning rates': markdown_table(rates) if rates else NOT_MEASURED}
+    blocks = {
+        'comparison': measured,
+        'equal steps': markdown_table(steps) if steps else NOT_MEASURED,
+        'learning rates': markdown_table(rates) if rates else NOT_MEASURED,
+    }
     fill(page, {MARKER.format(name): text for name, text in blocks.items()})
-    if any(record['kind'] == TRAINED and not is_rate_trial(record) for record in records):
+    if any(map(in_full, records)):
         draw(records, page.parent / PICTURE)
     console.print(f'{page}: {len(table)} rows')
     return 0

@@ -15,6 +15,8 @@ PACE_STEPS = 15
 # Up to 10,000 classes all train for as many epochs; above, for as many seconds.
 EPOCHS = {1_000: 5, 10_000: 1}
 BUDGET = 600.0
+# what fits into the budget for EBV with d = 16,384
+EQUAL_STEPS = 511
 RATE_EPOCHS = 2
 SMALL, MEDIUM, LARGE = 1_000, 10_000, 90_000
 # In the order of the split: N characters are trained, the next ones pretrain a backbone, the next ones are unknown.
@@ -131,8 +133,8 @@ ARMS: dict[str, Arm] = {
 }
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
-for name in ('fc', 'fc-256', 'sampled-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare', 'ebv-16384-bare',
-             'ebv-16384-on-256'):  # fmt: skip
+for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare',
+             'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)
 
 # -- trainings ---------------------------------------------------------------------------------------------------------
@@ -150,12 +152,14 @@ class Trial:
     rate: float | None = None  # None: the best of the study of rates
     epochs: int | None = None
     kind: str = TRAINED
+    steps: int | None = None  # as many for all, whatever they take
 
     @property
     def name(self) -> str:
         rate = [] if self.rate is None else [f'rate{self.rate:g}']
+        steps = [] if self.steps is None else [f'{self.steps}steps']
         end = f's{self.seed}' if self.kind == TRAINED else self.kind
-        return '_'.join([f'n{self.num_classes}', self.arm, *rate, end])
+        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *steps, end])
 
     @property
     def of(self) -> Arm:
@@ -167,7 +171,8 @@ class Trial:
 
     def pace(self) -> 'Trial | None':
         """What has to be measured before, if the training has a budget; pretrained weights are as fast as others."""
-        budgeted = self.kind == TRAINED and self.epochs is None and self.num_classes not in EPOCHS
+        given = self.epochs or self.steps or EPOCHS.get(self.num_classes)
+        budgeted = self.kind == TRAINED and given is None
         return Trial(self.num_classes, self.arm.removesuffix('-pretrained'), kind=PACE) if budgeted else None
 
     def source(self) -> 'Trial | None':
@@ -207,6 +212,10 @@ STUDIES: dict[str, list[Trial]] = {
         *every(MEDIUM, 'ebv-4096-pretrained fc-pretrained fc-256-pretrained'),
         *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained '
                       'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained'),
+    ],
+    'steps': [
+        Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
+        for arm in ('sampled-256', 'ebv-4096-bare', 'fc-256', 'sampled', 'cosine-256')
     ],
 }  # fmt: skip
 STUDIES['pace'] = [

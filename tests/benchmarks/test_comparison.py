@@ -118,7 +118,7 @@ def test_the_smallest_form(run, tmp_path, monkeypatch):
     monkeypatch.setattr(ComparisonTraining, 'start', None)
     assert run(*trials) == (records, [])
     page = tmp_path / 'page.md'
-    blocks = [comparison_report.MARKER.format(name) for name in ('comparison', 'learning rates')]
+    blocks = [comparison_report.MARKER.format(name) for name in ('comparison', 'equal steps', 'learning rates')]
     page.write_text(''.join(f'{block}\nold\n{END}\nafter\n' for block in blocks))
     monkeypatch.setattr(comparison_report, 'STUDIES', {'all': trials})
     monkeypatch.setattr(comparison_report, 'trials_of', lambda studies: trials)
@@ -163,6 +163,24 @@ def test_a_budget_becomes_iterations(run, monkeypatch):
     assert plan == Plan(0.003, 7, round(pace, 4))
     means = ComparisonTraining(Trial(N, 'means-256'), run.args)
     assert means.plan().iterations == 0  # its own pace is not measured yet
+    equal = Trial(N, 'fc-256', steps=5)
+    assert equal.pace() is None and ComparisonTraining(equal, run.args).plan() == Plan(0.003, 5)
+    assert equal.name == 'n40_fc-256_5steps_s0'
+
+
+def test_equal_steps_have_a_table_of_their_own():
+    def record(arm, iterations, top1, **kwargs):
+        curve = [dict(top1=0.0, top5=0.0), dict(top1=top1, top5=2 * top1)]
+        told = dict(num_classes=LARGE, arm=arm, kind='trained', epochs=None, rate=0.003, seconds=1022.0)
+        return dict(told, iterations=iterations, curve=curve, **kwargs)
+
+    records = [record('fc-256', 511, 10.0, steps=511), record('ebv-4096', 511, 12.5), record('fc', 150, 30.0)]
+    table = comparison_report.step_rows(records)
+    assert [(row['classifier'], row['top-1'], row['s a step']) for row in table] == [
+        ('EBV d = 4096', '12.5', '2.00'),
+        ('FC on 256', '10.0', '2.00'),
+    ]
+    assert [comparison_report.in_full(each) for each in records] == [False, True, True]
 
 
 def test_options_fit_their_configs():
