@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ebv_mm.many_classes.advice import HIDDEN, PAPER_TAU, tau_for
+from ebv_mm.many_classes.advice import HIDDEN, constant_tau
 
 FEATURES, BOTTLENECK = 2048, 256
 BATCH = 256
@@ -87,7 +87,7 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
         if dim is None:
             basis |= dict(method='orthonormal', rotate=False)
         crowded = num_classes > d
-        constant = min(PAPER_TAU, tau_for(d))
+        constant = constant_tau(d)
         return {
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
             **(before or (ON_HIDDEN if crowded else ON_FEATURES)),

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Dict, Optional, Tuple
 
+from ebv_mm.many_classes.advice import tau_for
+
 SEEDS = (0, 1)
 # characters with fewer training images than this are taken only where there are not enough others
 MANY_IMAGES, SOME_IMAGES = 8, 1
@@ -75,18 +77,13 @@ class Trial:
                 if getattr(self, field.name) != field.default}  # fmt: skip
 
 
-def spread(dim: int, value: float = 1.6) -> float:
-    """The tau at which the first logits, of standard deviation 1 / (tau sqrt(d)), spread by ``value``."""
-    return float(f'{1 / (value * dim**0.5):.2g}')
-
-
 def plain(num_classes: int, steps: int, dim: int, **kwargs) -> Trial:
-    return Trial('ebv', num_classes, steps, dim, spread(dim), **kwargs)
+    return Trial('ebv', num_classes, steps, dim, tau_for(dim), **kwargs)
 
 
 def helped(num_classes: int, steps: int, dim: int, hidden: int = 4096, **kwargs) -> Trial:
     """Hidden layer, norm of the embedding, and a tau that falls from twice to half."""
-    tau = spread(dim)
+    tau = tau_for(dim)
     return Trial('ebv', num_classes, steps, dim, 2 * tau, tau / 2, hidden=hidden, norm=True, **kwargs)
 
 
@@ -111,7 +108,7 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         )
     ),
     'pixels-tau': tuple(
-        Trial('ebv', 1000, PIXEL_STEPS, 256, float(f'{1 / (value * 16):.2g}'), hidden=1024, pixels=True)
+        Trial('ebv', 1000, PIXEL_STEPS, 256, tau_for(256, value), hidden=1024, pixels=True)
         for value in (0.4, 0.8, 3.2, 6.4)
     ),
     # steps to an accuracy over N / d, against FC with the same backbone and with the same hidden layer
@@ -127,10 +124,10 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     'parts': (
         plain(1000, STEPS[1000], 256, hidden=4096),
         plain(1000, STEPS[1000], 256, norm=True),
-        Trial('ebv', 1000, STEPS[1000], 256, 2 * spread(256), spread(256) / 2),
+        Trial('ebv', 1000, STEPS[1000], 256, 2 * tau_for(256), tau_for(256) / 2),
         plain(1000, STEPS[1000], 256, waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
         Trial('fc', 1000, STEPS[1000], waves=((0, 256), (60, 512), (90, 768), (120, 1000))),
-        Trial('cosine', 1000, STEPS[1000], 256, spread(256)),
+        Trial('cosine', 1000, STEPS[1000], 256, tau_for(256)),
         plain(1000, STEPS[1000], 256, hidden=1024),
     ),
     # without negatives nothing pushes a logit that it is not meant for
@@ -141,7 +138,7 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         *(plain(5000, STEPS[5000], 4096, groups=groups) for groups in (8, 32)),
     ),
     'tau': (
-        *(Trial('ebv', 1000, STEPS[1000], 256, float(f'{1 / (value * 16):.2g}')) for value in (0.4, 0.8, 3.2, 6.4)),
+        *(Trial('ebv', 1000, STEPS[1000], 256, tau_for(256, value)) for value in (0.4, 0.8, 3.2, 6.4)),
         *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),
     ),
     'batch': tuple(

@@ -15,10 +15,9 @@ SPREAD, LEAST_SPREAD, MOST_SPREAD = 1.6, 0.6, 5.0
 RATIO, MOST_RATIO = 2, 25
 # Kerdock sets have the dimensions 4^m and up to d (d / 2 + 1) vectors; the largest whose projection is affordable
 DIMS = (1024, 4096, 16384)
-# up to so many classes d = N: an orthonormal basis; with the paper's tau or, from d = 80 on, the smaller one of the
-# spread: of 1,000 classes, .02 was ahead of .07
+# up to so many classes d = N: an orthonormal basis
 FEW = 1024
-PAPER_TAU = 0.07
+PAPER_TAU = 0.07  # of 1,000 classes, .02 was ahead of it
 HIDDEN = 4096
 DEFAULT_FEATURES = 2048
 
@@ -84,6 +83,11 @@ def tau_for(dim: int, spread: float = SPREAD) -> float:
     return float(f'{1 / (spread * math.sqrt(dim)):.2g}')
 
 
+def constant_tau(dim: int) -> float:
+    """The tau of N <= d: the paper's or, from d = 80 on, the smaller one of the spread."""
+    return min(PAPER_TAU, tau_for(dim))
+
+
 def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
     """Say which d, tau, hidden layer, norm and waves to take.
 
@@ -98,7 +102,7 @@ def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
     if num_classes < 2 or features < 1:
         raise ValueError(f'num_classes = {num_classes}, features = {features}; give at least 2 classes and 1 feature')
     if num_classes <= FEW:
-        tau = min(PAPER_TAU, tau_for(num_classes))
+        tau = constant_tau(num_classes)
         reasons = (
             f'd = {num_classes}: with N <= d the vectors are orthogonal, and a step for one class moves no other.',
             f"tau = {tau:g}: the paper's."
