@@ -31,9 +31,6 @@ DEVICE_ENTRIES = 1 << 24
 CPU_DENSE_ROWS = 2048
 CPU_STRUCTURED_ROWS = 16
 DEVICE_ROWS = 4096
-# Rows to turn at a time: the transform's own copies of them should stay small.
-TURNED_ROWS = 256
-
 
 Scratch = Optional[Tuple[Tensor, Tensor]]
 
@@ -80,7 +77,7 @@ class Products:
         """Embeddings (B, d) in the coordinates of the products: turned back where the vectors have been turned."""
         if self.rotation is None or not len(z):  # torch refuses the Fourier transform of nothing
             return z
-        return torch.cat([self.rotation.back(part) for part in z.split(TURNED_ROWS)])
+        return self.rotation.turned_back(z, max(1, self._entries // self.dim))
 
     def inner(self, z: Tensor, start: int, stop: int, scratch: Scratch = None) -> Tensor:
         """(B, d) to (B, stop - start), a tensor that the caller may overwrite; it may lie in the scratch."""

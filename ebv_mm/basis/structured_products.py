@@ -129,16 +129,21 @@ class HadamardProducts(Products):
         out = self._transform(x, out, between).mul_(signs).sum(1)
         if blocks.shape[1] > len(signs):
             out += blocks[:, -1]
-        return functional.pad(out, (0, self.dim - self.size))
+        return self._to_dim(out)
 
     def rows(self, index: Tensor) -> Tensor:
         block, row = index // self.size, index % self.size
         left, right = self.left[row // len(self.right)], self.right[row % len(self.right)]
         out = (left[:, :, None] * right[:, None]).flatten(1)
         out *= self.signs[block.clamp(max=len(self.signs) - 1)]
-        units = (block == len(self.signs))[:, None]
-        out = torch.where(units, functional.one_hot(row, self.size).to(out), out)
-        return functional.pad(out, (0, self.dim - self.size))
+        # a unit vector is 1 at its place and 0 elsewhere
+        units, place = (block == len(self.signs))[:, None], row[:, None]
+        out *= ~units
+        out.scatter_(1, place, out.gather(1, place).masked_fill_(units, 1))
+        return self._to_dim(out)
+
+    def _to_dim(self, vectors: Tensor) -> Tensor:
+        return functional.pad(vectors, (0, self.dim - self.size)) if self.dim > self.size else vectors
 
 
 def _of_shape(shape: Tuple[int, ...], buffers: Tuple[Tensor, ...]) -> List[Tensor]:
