@@ -100,6 +100,8 @@ class Classifier(nn.Module):
         out = trial.num_classes if trial.classifier == 'fc' else trial.dim
         norm = [nn.BatchNorm1d(out, affine=False)] if trial.norm else []
         projection = nn.Linear(width, out) if trial.groups == 1 else GroupedLinear(width, out, trial.groups)
+        with torch.no_grad():
+            projection.weight *= trial.begin
         self.embed = nn.Sequential(*hidden, projection, *norm)
         if trial.classifier == 'ebv':
             self.basis = make_basis(trial.num_classes, trial.dim, method='kerdock', structured=True)

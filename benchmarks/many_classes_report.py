@@ -45,6 +45,7 @@ def described(trial: Trial) -> str:
     parts += [f'hidden {trial.hidden}'] * bool(trial.hidden) + ['norm'] * trial.norm + ['waves'] * bool(trial.waves)
     parts += [f'rate {trial.rate:g}'] * (trial.rate != 0.003) + [f'batch {trial.batch}'] * (trial.batch != 256)
     parts += [f'{trial.groups} blocks'] * (trial.groups > 1)
+    parts += [f'begins {trial.begin:g} x as large'] * (trial.begin != 1)
     return ', '.join(parts + ['pretrained'] * trial.pretrained + ['no negatives'] * (not trial.negatives))
 
 

@@ -3,12 +3,14 @@
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Dict, Optional, Tuple
 
-from ebv_mm.many_classes.advice import tau_for
+from ebv_mm.many_classes.advice import SPREAD, tau_for
 
 SEEDS = (0, 1)
 # characters with fewer training images than this are taken only where there are not enough others
 MANY_IMAGES, SOME_IMAGES = 8, 1
 PLENTY = 30_000
+# A balanced projection has the norm 1 / tau = 1.6 sqrt(d), torch's default sqrt(d / 3).
+BALANCED = round(SPREAD * 3**0.5, 2)
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Trial:
     ``waves`` are (first step, classes present from there on), ``skip`` leaves out characters, and with ``pixels`` the
     classifier sees the pixels themselves, without a backbone: seconds in place of minutes, and nothing but the
     classifier learns. Without ``negatives`` the loss is 1 - cosine to the vector of the class. With ``groups`` the
-    projection has blocks: each part of the embedding is made from its share of the features.
+    projection has blocks: each part of the embedding is made from its share of the features. ``begin`` is the norm of
+    the projection at first, torch's default = 1; balanced (docs/results.md) is BALANCED at the tau of the advice.
     """
 
     classifier: str
@@ -36,6 +39,7 @@ class Trial:
     pixels: bool = False
     negatives: bool = True
     groups: int = 1
+    begin: float = 1.0
     skip: int = 0
     seed: int = 0
 
@@ -55,7 +59,8 @@ class Trial:
         parts += ['waves' + '-'.join(str(present) for _, present in self.waves)] * bool(self.waves)
         parts += [f'rate{self.rate:g}'] * (self.rate != 0.003) + [f'batch{self.batch}'] * (self.batch != 256)
         parts += ['pretrained'] * self.pretrained + ['pixels'] * self.pixels + ['positive'] * (not self.negatives)
-        parts += [f'groups{self.groups}'] * (self.groups > 1) + [f'skip{self.skip}'] * bool(self.skip)
+        parts += [f'groups{self.groups}'] * (self.groups > 1) + [f'begin{self.begin:g}'] * (self.begin != 1)
+        parts += [f'skip{self.skip}'] * bool(self.skip)
         return '_'.join([*parts, f'{self.steps}steps', f'seed{self.seed}'])
 
     def tau_at(self, step: int) -> float:
@@ -136,6 +141,15 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     'groups': (
         plain(1000, STEPS[1000], 1024, groups=8),
         *(plain(5000, STEPS[5000], 4096, groups=groups) for groups in (8, 32)),
+    ),
+    # how far a step turns the projection
+    'begin': (
+        *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1)),
+        *(plain(5000, STEPS[5000], 1024, begin=begin) for begin in (0.3, 0.1, 0.01)),
+        *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, 0.1)),
+        helped(5000, STEPS[5000], 1024, begin=0.1),
+        Trial('fc', 1000, STEPS[1000], begin=0.1),
+        Trial('fc', 5000, STEPS[5000], begin=0.1),
     ),
     'tau': (
         *(Trial('ebv', 1000, STEPS[1000], 256, tau_for(256, value)) for value in (0.4, 0.8, 3.2, 6.4)),
