@@ -74,12 +74,6 @@ ARCFACE: Options = {
 }
 
 
-# AdamW turns a projection by its learning rate over the size of the weights: a small beginning turns it at once
-SMALL_BEGINNING: Options = {
-    f'model.head.init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=0.001).items()
-}
-
-
 def tau(start: float, stop: float) -> Options:
     return {'model.head.tau': start, 'default_hooks.tau.start': start, 'default_hooks.tau.stop': stop}
 
@@ -96,7 +90,6 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
         constant = constant_tau(d)
         return {
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
-            **SMALL_BEGINNING,
             **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
             **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
             **({} if crowded else {'model.head.norm_cfg': None}),

@@ -144,10 +144,10 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     ),
     # how far a step turns the projection
     'begin': (
-        *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1)),
+        *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1, 0.01)),
         *(plain(5000, STEPS[5000], 1024, begin=begin) for begin in (0.3, 0.1, 0.01)),
-        *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, 0.1)),
-        helped(5000, STEPS[5000], 1024, begin=0.1),
+        *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, 0.01)),
+        *(helped(5000, STEPS[5000], 1024, begin=begin) for begin in (0.1, 0.01)),
         Trial('fc', 1000, STEPS[1000], begin=0.1),
         Trial('fc', 5000, STEPS[5000], begin=0.1),
     ),
