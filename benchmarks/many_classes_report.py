@@ -3,10 +3,11 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from many_classes_trials import STUDIES, Trial, helped, plain
+from many_classes_trials import SMALL, STUDIES, Trial, helped, plain
 from pages import fill
 
 from ebv_mm.output import markdown_table, new_figure, save_figure
@@ -101,11 +102,16 @@ def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) 
     return math.inf if ours is None else ours / theirs
 
 
-KINDS = {'EBV': plain, 'EBV, hidden layer, norm and falling tau': helped}
+KINDS = {
+    'EBV': plain,
+    'EBV, small beginning': partial(plain, begin=SMALL),
+    'EBV, helpers': helped,
+    'EBV, helpers, small beginning': partial(helped, begin=SMALL),
+}
 
 
 def kind_of(trial: Trial) -> Optional[str]:
-    """Plain EBV, or with all helpers; None for what varies something else. A pretrained backbone does not matter."""
+    """With all helpers or none, begun as torch does or small; None for others. A pretrained backbone does not matter."""
     for kind, make in KINDS.items() if trial.dim else ():
         if trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed, pretrained=trial.pretrained):
             return kind
@@ -145,7 +151,8 @@ def by_the_clock(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[int, float]]]
     for trial in filter(kind_of, found):
         theirs, ours = fastest.get(conditions(trial)), seconds_to(found[trial])
         if theirs and ours:
-            label = f'd = {trial.dim}' + ', helpers' * trial.norm + ', pretrained' * trial.pretrained
+            label = f'd = {trial.dim}' + ', helpers' * trial.norm + ', small' * (trial.begin != 1)
+            label += ', pretrained' * trial.pretrained
             out.setdefault(label, []).append((trial.num_classes, ours / theirs))
     return out
 
@@ -158,7 +165,7 @@ def draw(found: Dict[Trial, dict], path: Path) -> None:
     never = 1.3 * max([2.0, *(y for points in costs.values() for _, y in points if y < math.inf)])
     sizes = sorted({size for _, size in costs})
     for (kind, size), points in sorted(costs.items()):
-        style = dict(marker='os'[list(KINDS).index(kind)], color=f'C{sizes.index(size)}', linestyle='')
+        style = dict(marker='oPsD'[list(KINDS).index(kind)], color=f'C{sizes.index(size)}', linestyle='')
         reached = [point for point in points if point[1] < math.inf]
         if reached:
             left.plot(*zip(*reached), **style, label=f'{size:,} classes, {kind}')
@@ -170,7 +177,8 @@ def draw(found: Dict[Trial, dict], path: Path) -> None:
     left.set_title('How many more steps than FC')
     clock = by_the_clock(found)
     for label, points in sorted(clock.items()):
-        right.plot(*zip(*sorted(points)), 's' if 'helpers' in label else 'o', label=label)
+        marker = 'oPsD'[2 * ('helpers' in label) + ('small' in label)]
+        right.plot(*zip(*sorted(points)), marker, label=label)
     right.set(xscale='log', xlabel='classes, N', ylabel='seconds to 50 %, fastest FC = 1', ylim=(0, None))
     right.set_title('By the clock')
     trained = sorted({size for points in clock.values() for size, _ in points})

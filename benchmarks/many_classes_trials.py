@@ -11,6 +11,7 @@ MANY_IMAGES, SOME_IMAGES = 8, 1
 PLENTY = 30_000
 # A balanced projection has the norm 1 / tau = 1.6 sqrt(d), torch's default sqrt(d / 3).
 BALANCED = round(SPREAD * 3**0.5, 2)
+SMALL = 0.01
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,10 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     ),
     # how far a step turns the projection
     'begin': (
-        *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1, 0.01)),
-        *(plain(5000, STEPS[5000], 1024, begin=begin) for begin in (0.3, 0.1, 0.01)),
-        *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, 0.01)),
-        *(helped(5000, STEPS[5000], 1024, begin=begin) for begin in (0.1, 0.01)),
+        *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1, SMALL)),
+        *(plain(5000, STEPS[5000], 1024, begin=begin) for begin in (0.3, 0.1, SMALL)),
+        *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, SMALL)),
+        *(helped(5000, STEPS[5000], 1024, begin=begin) for begin in (0.1, SMALL)),
         Trial('fc', 1000, STEPS[1000], begin=0.1),
         Trial('fc', 5000, STEPS[5000], begin=0.1),
     ),
@@ -180,12 +181,13 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     'waves-40000': tuple(
         replace(trial, pretrained=True, waves=waves)
         for waves in ((), ((0, 4096), (75, 16384), (150, 40000)))
-        for trial in (helped(40000, 300, 4096), Trial('fc', 40000, 300))
+        for trial in (helped(40000, 300, 4096, begin=SMALL), Trial('fc', 40000, 300))
     ),
     'size-20000': (
         Trial('fc', 20000, STEPS[20000], hidden=4096, rate=0.001),
         Trial('fc', 20000, STEPS[20000], hidden=4096),
         helped(20000, STEPS[20000], 4096),
         helped(20000, STEPS[20000], 16384),
+        plain(20000, STEPS[20000], 16384, begin=SMALL),
     ),
 }  # fmt: skip
