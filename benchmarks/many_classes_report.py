@@ -111,7 +111,7 @@ KINDS = {
 
 
 def kind_of(trial: Trial) -> Optional[str]:
-    """With all helpers or none, begun as torch does or small; None for others. A pretrained backbone does not matter."""
+    """With all helpers or none, begun as torch does or small; None for others. The backbone may be pretrained."""
     for kind, make in KINDS.items() if trial.dim else ():
         if trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed, pretrained=trial.pretrained):
             return kind
