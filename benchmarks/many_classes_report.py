@@ -88,13 +88,13 @@ def titled(num_classes: int, pixels: bool) -> str:
 def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
     """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    The same are hidden layer, waves, batch, beginning and seed; FC has the best of the rates that it was trained with.
+    The same are hidden layer, waves, batch, beginning and seed; FC has the best of its rates and beginnings.
     """
     if trial.classifier == 'fc':
         return None
     same = ('num_classes', 'steps', 'hidden', 'waves', 'batch', 'pretrained', 'pixels', 'seed')
     conditions = Trial('fc', **{name: getattr(trial, name) for name in same})
-    twins = [result for one, result in found.items() if replace(one, rate=conditions.rate) == conditions]
+    twins = [result for one, result in found.items() if replace(one, rate=conditions.rate, begin=1.0) == conditions]
     theirs = min(filter(None, (steps_to(twin['curve'], level) for twin in twins)), default=None)
     if theirs is None:
         return None
@@ -133,8 +133,8 @@ def seconds_to(result: dict, level: float = 50) -> Optional[float]:
     return steps_to([dict(point, step=point['seconds']) for point in result['curve']], level)
 
 
-def by_the_clock(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[int, float]]]:
-    """(N, seconds to half of the test right over those of the fastest FC), for each d, with or without helpers.
+def by_the_clock(found: Dict[Trial, dict]) -> Dict[Tuple[str, int, bool], List[Tuple[int, float]]]:
+    """(N, seconds to half of the test right over those of the fastest FC), for each kind, d, and pretrained or not.
 
     FC may have a hidden layer, waves or neither; the beginning and the seed are the same.
     """
@@ -147,38 +147,42 @@ def by_the_clock(found: Dict[Trial, dict]) -> Dict[str, List[Tuple[int, float]]]
         seconds = seconds_to(result)
         if trial.classifier == 'fc' and seconds:
             fastest[conditions(trial)] = min(seconds, fastest.get(conditions(trial), math.inf))
-    out: Dict[str, List[Tuple[int, float]]] = {}
+    out: Dict[Tuple[str, int, bool], List[Tuple[int, float]]] = {}
     for trial in filter(kind_of, found):
         theirs, ours = fastest.get(conditions(trial)), seconds_to(found[trial])
         if theirs and ours:
-            label = f'd = {trial.dim}' + ', helpers' * trial.norm + ', small' * (trial.begin != 1)
-            label += ', pretrained' * trial.pretrained
-            out.setdefault(label, []).append((trial.num_classes, ours / theirs))
+            point = trial.num_classes, ours / theirs
+            out.setdefault((kind_of(trial), trial.dim, trial.pretrained), []).append(point)
     return out
+
+
+MARKS = dict(zip(KINDS, 'oPsD'))
 
 
 def draw(found: Dict[Trial, dict], path: Path) -> None:
     """Steps to half of the test right over N / d; the seconds that this takes, over N."""
-    figure = new_figure(11, 4)
+    figure = new_figure(15, 4.5)
     left, right = figure.subplots(1, 2)
     costs = cost_in_steps(found)
     never = 1.3 * max([2.0, *(y for points in costs.values() for _, y in points if y < math.inf)])
     sizes = sorted({size for _, size in costs})
     for (kind, size), points in sorted(costs.items()):
-        style = dict(marker='oPsD'[list(KINDS).index(kind)], color=f'C{sizes.index(size)}', linestyle='')
+        style = dict(marker=MARKS[kind], color=f'C{sizes.index(size)}', linestyle='')
         reached = [point for point in points if point[1] < math.inf]
         if reached:
             left.plot(*zip(*reached), **style, label=f'{size:,} classes, {kind}')
         missed = [x for x, y in points if y == math.inf]
         if missed:
-            left.plot(missed, [never] * len(missed), **{**style, 'marker': '^'}, fillstyle='none',
+            left.plot(missed, [never] * len(missed), **style, fillstyle='none',
                       label=f'{size:,} classes, {kind}: not reached')  # fmt: skip
     left.set(xscale='log', xlabel='classes per dimension, N / d', ylabel='steps to 50 %, FC = 1', ylim=(0, None))
     left.set_title('How many more steps than FC')
     clock = by_the_clock(found)
-    for label, points in sorted(clock.items()):
-        marker = 'oPsD'[2 * ('helpers' in label) + ('small' in label)]
-        right.plot(*zip(*sorted(points)), marker, label=label)
+    dims = sorted({dim for _, dim, _ in clock})
+    for (kind, dim, pretrained), points in sorted(clock.items()):
+        style = dict(marker=MARKS[kind], color=f'C{dims.index(dim)}', fillstyle='none' if pretrained else 'full')
+        label = f'd = {dim:,}, {kind}' + ', pretrained' * pretrained
+        right.plot(*zip(*sorted(points)), linestyle='', **style, label=label)
     right.set(xscale='log', xlabel='classes, N', ylabel='seconds to 50 %, fastest FC = 1', ylim=(0, None))
     right.set_title('By the clock')
     trained = sorted({size for points in clock.values() for size, _ in points})
@@ -187,7 +191,7 @@ def draw(found: Dict[Trial, dict], path: Path) -> None:
     for panel in (left, right):
         panel.axhline(1, color='0.6', linewidth=1)
         if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=7)
+            panel.legend(fontsize=7, loc='upper left', bbox_to_anchor=(1, 1))
     save_figure(figure, path)
 
 

@@ -169,7 +169,7 @@ def test_seconds_are_compared_with_the_fastest_fc_of_the_same_beginning():
         helped(5000, 400, 1024): half_after(120.0),
         helped(5000, 400, 1024, seed=1): half_after(1.0),  # no FC of this seed
     }
-    expected = {'d = 1024': [(5000, 0.5)], 'd = 1024, helpers': [(5000, 2.0)]}
+    expected = {('EBV', 1024, False): [(5000, 0.5)], ('EBV, helpers', 1024, False): [(5000, 2.0)]}
     assert many_classes_report.by_the_clock(found) == expected
 
 
