@@ -85,7 +85,7 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
         d = dim or num_classes
         basis = dict(num_classes=num_classes, dim=d, method='kerdock', structured=True)
         if dim is None:
-            basis |= dict(method='orthonormal', rotate=False)
+            basis |= dict(method='orthonormal')
         crowded = num_classes > d
         constant = constant_tau(d)
         return {
