@@ -85,14 +85,14 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
         d = dim or num_classes
         basis = dict(num_classes=num_classes, dim=d, method='kerdock', structured=True)
         if dim is None:
-            basis |= dict(method='orthonormal')
+            basis |= dict(method='orthonormal', rotate=False)
         crowded = num_classes > d
         constant = constant_tau(d)
         return {
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
             **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
             **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
-            **({} if crowded else {'model.head.norm_cfg': None}),
+            **({} if crowded else {'model.head.norm_cfg': None, 'model.head.init_cfg': None}),
         }
 
     return options

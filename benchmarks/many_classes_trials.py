@@ -148,7 +148,7 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         *(plain(1000, STEPS[1000], 1024, begin=begin) for begin in (BALANCED, 0.3, 0.1, SMALL)),
         *(plain(5000, STEPS[5000], 1024, begin=begin) for begin in (0.3, 0.1, SMALL)),
         *(plain(5000, STEPS[5000], 4096, begin=begin) for begin in (BALANCED, 0.3, SMALL)),
-        *(helped(5000, STEPS[5000], 1024, begin=begin) for begin in (0.1, SMALL)),
+        *(helped(5000, STEPS[5000], 1024, begin=begin) for begin in (BALANCED, 0.1)),
         Trial('fc', 1000, STEPS[1000], begin=0.1),
         Trial('fc', 5000, STEPS[5000], begin=0.1),
     ),

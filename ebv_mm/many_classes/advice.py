@@ -20,7 +20,7 @@ FEW = 1024
 PAPER_TAU = 0.07  # of 1,000 classes, .02 was ahead of it
 HIDDEN = 4096
 # AdamW turns a projection by its learning rate over the size of the weights: a small beginning turns it at once
-BEGINNING = "init_cfg=dict(type='Normal', layer='Linear', std=0.0001, bias=0.01)"
+BEGINNING = "init_cfg=dict(type='Normal', layer='Linear', std=0.0001)"
 WHY_SMALL = 'init_cfg: with AdamW a projection that begins small learns faster from the start. With SGD leave it out.'
 DEFAULT_FEATURES = 2048
 
