@@ -37,7 +37,7 @@ def in_full(record: dict) -> bool:
 
 
 def rows(records: Records) -> list[dict[str, object]]:
-    """A row for each classifier and number of classes: what a step costs, and what was reached, seeds side by side."""
+    """A row for each classifier and number of classes: what a step costs, what was reached; its trainings side by side."""
     groups: dict[tuple[int, str], Records] = {}
     for record in records:
         if record['kind'] == PACE or in_full(record):
@@ -73,7 +73,7 @@ def row(num_classes: int, arm: str, records: Records) -> dict[str, object]:
     return {
         **out,
         'checkpoint, MB': f'{full[0]["checkpoint"]:,.0f}',
-        'rate': ', '.join(dict.fromkeys(f'{record["rate"]:g}' for record in full)),
+        'rate': ', '.join(f'{record["rate"]:g}' for record in full),
         'epochs': f'{last[0]["epoch"]:.3g}',
         'minutes': cell([point['seconds'] / 60 for point in last]),
         f'to {LEVEL} %': ', '.join('never' if seconds is None else f'{seconds / 60:.1f}' for seconds in reached),

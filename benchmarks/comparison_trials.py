@@ -98,6 +98,15 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
     return options
 
 
+def begun_small(num_classes: int) -> Options:
+    """EBV with d = N whose projection begins at nearly nothing."""
+    begin = {
+        f'model.head.init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()
+    }
+    without = {key: value for key, value in ebv(None)(num_classes).items() if key != 'model.head.init_cfg'}
+    return {**without, **begin}
+
+
 def trained_vectors(num_classes: int) -> Options:
     """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
     # Kerdock sets of d = 256 end at 33,024 vectors
@@ -121,6 +130,7 @@ ARMS: dict[str, Arm] = {
     'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
     'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
+    'ebv-small': Arm('EBV d = N, begins small', begun_small, 'ebv', EBV),
     'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, ON_HIDDEN), 'ebv-hidden', EBV),
     'ebv-256': Arm('EBV d = 256', ebv(256), 'ebv-256', EBV),
     'ebv-1024': Arm('EBV d = 1024', ebv(1024), 'ebv-256', EBV),
@@ -202,6 +212,7 @@ STUDIES: dict[str, list[Trial]] = {
         for arm in dict.fromkeys(arm.rate_of for arm in ARMS.values())
         for rate in RATES[optimizer_of(arm)]
     ],
+    'beginning': [Trial(SMALL, 'ebv-small', rate=0.003, epochs=RATE_EPOCHS)],
     'first': every(SMALL, 'ebv fc cosine-256'),
     'small': every(SMALL, f'ebv fc cosine-256 ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
     'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} cosine-256 {OTHERS}'),
@@ -212,6 +223,12 @@ STUDIES: dict[str, list[Trial]] = {
         *every(MEDIUM, 'ebv-4096-pretrained fc-pretrained fc-256-pretrained'),
         *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained '
                       'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained'),
+    ],
+    # the rate that is best on 1,000 classes need not be so on more
+    'lower-rate': [
+        *(Trial(MEDIUM, arm, rate=0.003) for arm in ('ebv-4096-bare', 'sampled-256')),
+        *(Trial(LARGE, f'{arm}-pretrained', rate=0.003)
+          for arm in ('ebv-16384-bare', 'ebv-16384-on-256', 'fc-256', 'sampled-256')),
     ],
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
@@ -270,7 +287,7 @@ def options(trial: Trial, plan: Plan, clock: str, data: str, backbone: str | Non
     if trial.kind == PACE:
         chosen.pop('default_hooks.checkpoint.interval')
         return {**chosen, 'default_hooks.checkpoint': None}
-    if trial.kind == TRAINED and trial.rate is None:
+    if trial.kind == TRAINED and trial.epochs is None:
         measure = dict(unknown=UNKNOWN, skip=n + PRETRAINING, means=arm.means)
         chosen |= {f'default_hooks.measure.{key}': value for key, value in measure.items()}
     return chosen

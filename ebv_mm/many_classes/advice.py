@@ -19,9 +19,6 @@ DIMS = (1024, 4096, 16384)
 FEW = 1024
 PAPER_TAU = 0.07  # of 1,000 classes, .02 was ahead of it
 HIDDEN = 4096
-# AdamW turns a projection by its learning rate over the size of the weights: a small beginning turns it at once
-BEGINNING = "init_cfg=dict(type='Normal', layer='Linear', std=0.0001)"
-WHY_SMALL = 'init_cfg: with AdamW a projection that begins small learns faster from the start. With SGD leave it out.'
 DEFAULT_FEATURES = 2048
 
 
@@ -58,8 +55,7 @@ class Advice:
             structured = ", method='kerdock', structured=True" if self.dim > FEW else ''
             return (
                 f'basis = dict(num_classes={self.num_classes}, dim={self.dim}{structured})\n'
-                f"model = dict(head=dict(type='EBVClsHead', basis=basis, tau={self.tau:g},\n"
-                f'                       {BEGINNING}))'
+                f"model = dict(head=dict(type='EBVClsHead', basis=basis, tau={self.tau:g}))"
             )
         basis = f"basis = dict(num_classes={self.num_classes}, dim={self.dim}, method='kerdock', structured=True)"
         return '\n'.join(
@@ -69,8 +65,7 @@ class Advice:
                 f"neck = dict(_delete_=True, type='LinearNeck', in_channels={self.features}, gap_dim=2,",
                 f"            out_channels={self.hidden}, norm_cfg=dict(type='BN1d'), act_cfg=dict(type='ReLU'))",
                 f"head = dict(type='EBVClsHead', in_channels={self.hidden}, basis=basis, tau={self.tau_start:g},",
-                "            norm_cfg=dict(type='BN1d', affine=False), predict_topk=5,",
-                f'            {BEGINNING})',
+                "            norm_cfg=dict(type='BN1d', affine=False), predict_topk=5)",
                 'model = dict(neck=neck, head=head)',
                 "val_evaluator = dict(type='StreamingAccuracy', topk=(1, 5))",
                 '# end: three quarters of your iterations',
@@ -113,7 +108,6 @@ def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
             f"tau = {tau:g}: the paper's."
             if tau == PAPER_TAU
             else f"tau = {tau:g}: the first logits spread by {SPREAD}. The paper's {PAPER_TAU} starts more slowly.",
-            WHY_SMALL,
         )
         return Advice(num_classes, features, num_classes, tau, None, None, 0, False, None, reasons)
     dim = next((dim for dim in DIMS if num_classes <= RATIO * dim), DIMS[-1])
@@ -122,7 +116,6 @@ def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
         f'd = {dim}: N / d = {num_classes / dim:.3g}; the larger N / d is, the more steps it takes to begin. '
         f'The projection has {features if num_classes <= dim else HIDDEN} x {dim} weights, whatever N is.',
         f'tau = {tau:g}: the first logits spread by 1 / (tau sqrt(d)) = {1 / (tau * math.sqrt(dim)):.2g}.',
-        WHY_SMALL,
     ]
     if num_classes <= dim:
         return Advice(num_classes, features, dim, tau, None, None, 0, False, None, tuple(reasons))

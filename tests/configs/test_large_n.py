@@ -82,7 +82,7 @@ def test_characters_have_a_twin_that_differs_in_the_head(name):
     ebv, fc = (Config.fromfile(FOLDER / f'{one}.py').to_dict() for one in (name, name.replace('_ebv_', '_fc_')))
     for config in (ebv, fc):
         config['model'].pop('head')
-        for key in ('basis', 'norm_cfg', 'begin', 'custom_hooks', 'filename'):
+        for key in ('basis', 'norm_cfg', 'custom_hooks', 'filename'):
             config.pop(key, None)
     assert ebv == fc
     for loader in ('train_dataloader', 'val_dataloader'):

@@ -18,7 +18,6 @@ def test_advice_can_be_made(num_classes):
     made = make_basis(num_classes, advice.dim, method=basis.get('method', 'auto'), structured=True)
     assert made.dim == advice.dim
     head = config.model.head
-    assert head.init_cfg.std == 0.0001
     assert head.tau == (advice.tau if num_classes <= advice.dim else advice.tau_start)
     if num_classes > advice.dim:
         assert [hook.type for hook in config.custom_hooks] == ['TauHook', 'EBVMonitorHook']

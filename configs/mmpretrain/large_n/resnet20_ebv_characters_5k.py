@@ -3,6 +3,5 @@ _base_ = './resnet20_fc_characters_5k.py'
 
 basis = dict(num_classes=5000, dim=4096, method='kerdock', structured=True)
 norm_cfg = dict(type='BN1d', affine=False)
-begin = dict(type='Normal', layer='Linear', std=0.0001)  # small, for AdamW
-model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0196, norm_cfg=norm_cfg, init_cfg=begin, predict_topk=5))
+model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0196, norm_cfg=norm_cfg, predict_topk=5))
 custom_hooks = [dict(type='TauHook', start=0.0196, stop=0.0049, end=1500), dict(type='EBVMonitorHook')]

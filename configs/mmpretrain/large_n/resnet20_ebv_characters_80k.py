@@ -3,6 +3,5 @@ _base_ = '../_base_/characters.py'
 
 basis = dict(num_classes=80000, dim=16384, method='kerdock', structured=True)
 norm_cfg = dict(type='BN1d', affine=False)
-begin = dict(type='Normal', layer='Linear', std=0.0001)  # small, for AdamW
-model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0098, norm_cfg=norm_cfg, init_cfg=begin, predict_topk=5))
+model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0098, norm_cfg=norm_cfg, predict_topk=5))
 custom_hooks = [dict(type='TauHook', start=0.0098, stop=0.00245, end=30000), dict(type='EBVMonitorHook')]

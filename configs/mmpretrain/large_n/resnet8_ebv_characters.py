@@ -3,6 +3,5 @@ _base_ = './resnet8_fc_characters.py'
 
 basis = dict(num_classes=10000, dim=4096, method='kerdock', structured=True)
 norm_cfg = dict(type='BN1d', affine=False)
-begin = dict(type='Normal', layer='Linear', std=0.0001)  # small, for AdamW
-model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0196, norm_cfg=norm_cfg, init_cfg=begin, predict_topk=5))
+model = dict(head=dict(type='EBVClsHead', basis=basis, tau=0.0196, norm_cfg=norm_cfg, predict_topk=5))
 default_hooks = dict(tau=dict(type='TauHook', start=0.0196, stop=0.0049, end=1950))
