@@ -37,7 +37,7 @@ def in_full(record: dict) -> bool:
 
 
 def rows(records: Records) -> list[dict[str, object]]:
-    """A row for each classifier and number of classes: what a step costs, what was reached; its trainings side by side."""
+    """A row for each classifier and number of classes: what a step costs, what its trainings reached, side by side."""
     groups: dict[tuple[int, str], Records] = {}
     for record in records:
         if record['kind'] == PACE or in_full(record):
