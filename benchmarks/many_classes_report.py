@@ -88,13 +88,18 @@ def titled(num_classes: int, pixels: bool) -> str:
 def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
     """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    The same are hidden layer, waves, batch, beginning and seed; FC has the best of its rates and beginnings.
+    The same are hidden layer, waves, batch, beginning and seed; FC has the best of its rates. Where EBV's projection begins
+    larger or smaller than torch's default, FC has the best of its beginnings too.
     """
     if trial.classifier == 'fc':
         return None
     same = ('num_classes', 'steps', 'hidden', 'waves', 'batch', 'pretrained', 'pixels', 'seed')
     conditions = Trial('fc', **{name: getattr(trial, name) for name in same})
-    twins = [result for one, result in found.items() if replace(one, rate=conditions.rate, begin=1.0) == conditions]
+    twins = [
+        result
+        for one, result in found.items()
+        if replace(one, rate=conditions.rate, begin=1.0) == conditions and (one.begin == 1 or trial.begin != 1)
+    ]
     theirs = min(filter(None, (steps_to(twin['curve'], level) for twin in twins)), default=None)
     if theirs is None:
         return None
@@ -136,7 +141,7 @@ def seconds_to(result: dict, level: float = 50) -> Optional[float]:
 def by_the_clock(found: Dict[Trial, dict]) -> Dict[Tuple[str, int, bool], List[Tuple[int, float]]]:
     """(N, seconds to half of the test right over those of the fastest FC), for each kind, d, and pretrained or not.
 
-    FC may have a hidden layer, waves or neither; the beginning and the seed are the same.
+    FC may have a hidden layer, waves, a small beginning or none of them; backbone and seed are the same.
     """
 
     def conditions(trial: Trial) -> Tuple:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from many_classes import Training
 from many_classes_report import steps_to
+from many_classes_trials import SMALL as SMALL_BEGINNING
 from many_classes_trials import STUDIES, Trial, helped, plain
 from tiny_fonts import CATALOGUE, write_fonts
 
@@ -147,14 +148,19 @@ def test_steps_are_counted_against_fc_with_the_same_hidden_layer_and_seed():
         Trial('fc', 1000, 240, seed=1): reaches_half_at(100),
         Trial('fc', 1000, 240, seed=1, rate=0.01): reaches_half_at(190),  # the better of its rates counts
         Trial('fc', 1000, 240, hidden=4096, seed=1): reaches_half_at(40),
+        Trial('fc', 1000, 240, seed=1, begin=0.1): reaches_half_at(
+            80
+        ),  # only against EBV whose beginning is varied too
         plain(1000, 240, 256, seed=1): reaches_half_at(150),
+        plain(1000, 240, 256, seed=1, begin=SMALL_BEGINNING): reaches_half_at(120),
         plain(1000, 240, 64, seed=1): dict(curve=[dict(step=240, top1=20.0)]),
         plain(1000, 240, 256, seed=0): reaches_half_at(77),  # no FC of this seed
         plain(1000, 240, 256, seed=1, norm=True): reaches_half_at(10),  # something else is varied
         helped(1000, 240, 256, seed=1): reaches_half_at(60),
     }
-    plain_points, helped_points = many_classes_report.cost_in_steps(found).values()
-    assert plain_points == [(1000 / 256, 1.5), (1000 / 64, math.inf)] and helped_points == [(1000 / 256, 1.5)]
+    plain_points, small_points, helped_points = many_classes_report.cost_in_steps(found).values()
+    assert plain_points == [(1000 / 256, 1.5), (1000 / 64, math.inf)]
+    assert small_points == helped_points == [(1000 / 256, 1.5)]
 
 
 def test_seconds_are_compared_with_the_fastest_fc_of_the_same_beginning():
