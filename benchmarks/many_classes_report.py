@@ -88,8 +88,8 @@ def titled(num_classes: int, pixels: bool) -> str:
 def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
     """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    The same are hidden layer, waves, batch, beginning and seed; FC has the best of its rates. Where EBV's projection begins
-    larger or smaller than torch's default, FC has the best of its beginnings too.
+    The same are hidden layer, waves, batch, backbone and seed; FC has the best of its rates. Where EBV's projection
+    begins larger or smaller than torch's default, FC has the best of its beginnings too.
     """
     if trial.classifier == 'fc':
         return None
