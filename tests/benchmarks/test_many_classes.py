@@ -148,9 +148,7 @@ def test_steps_are_counted_against_fc_with_the_same_hidden_layer_and_seed():
         Trial('fc', 1000, 240, seed=1): reaches_half_at(100),
         Trial('fc', 1000, 240, seed=1, rate=0.01): reaches_half_at(190),  # the better of its rates counts
         Trial('fc', 1000, 240, hidden=4096, seed=1): reaches_half_at(40),
-        Trial('fc', 1000, 240, seed=1, begin=0.1): reaches_half_at(
-            80
-        ),  # where EBV's beginning is varied
+        Trial('fc', 1000, 240, seed=1, begin=0.1): reaches_half_at(80),  # where EBV's beginning is varied
         plain(1000, 240, 256, seed=1): reaches_half_at(150),
         plain(1000, 240, 256, seed=1, begin=SMALL_BEGINNING): reaches_half_at(120),
         plain(1000, 240, 64, seed=1): dict(curve=[dict(step=240, top1=20.0)]),
