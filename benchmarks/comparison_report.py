@@ -143,7 +143,7 @@ def draw(records: Records, path: Path) -> None:
             for record in (one for one in curves if one['num_classes'] == size):
                 arm, curve = record['arm'], record['curve']
                 x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
-                panel.plot(x, y, **line(arm, len(curve)), label=ARMS[arm].title)
+                panel.plot(x, y, **line(arm, len(curve)), label=f'{ARMS[arm].title}, rate {record["rate"]:g}')
             panel.set(title=f'{size:,} characters', xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
             panel.legend(fontsize=6)
     save_figure(figure, path)
