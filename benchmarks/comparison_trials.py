@@ -139,6 +139,7 @@ ARMS: dict[str, Arm] = {
     'ebv-1024-bare': Arm('EBV d = 1024, no hidden layer', ebv(1024, ON_FEATURES), 'ebv-256', EBV),
     'ebv-4096-bare': Arm('EBV d = 4096, no hidden layer', ebv(4096, ON_FEATURES), 'ebv-256', EBV),
     'ebv-16384-bare': Arm('EBV d = 16384, no hidden layer', ebv(16384, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-4096-on-256': Arm('EBV d = 4096 on 256', ebv(4096, ON_BOTTLENECK), 'ebv-256', EBV),
     'ebv-16384-on-256': Arm('EBV d = 16384 on 256', ebv(16384, ON_BOTTLENECK), 'ebv-256', EBV),
 }
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
@@ -215,7 +216,7 @@ STUDIES: dict[str, list[Trial]] = {
     'beginning': [Trial(SMALL, 'ebv-small', rate=0.003, epochs=RATE_EPOCHS)],
     'first': every(SMALL, 'ebv fc cosine-256'),
     'small': every(SMALL, f'ebv fc cosine-256 ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
-    'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} cosine-256 {OTHERS}'),
+    'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} ebv-4096-on-256 cosine-256 {OTHERS}'),
     'large': every(LARGE, f'fc fc-hidden fc-256 {FRONT} ebv-16384-bare ebv-16384-on-256 cosine-256 {OTHERS}'),
     'waves': every(MEDIUM, 'ebv-4096-waves fc-hidden-waves') + every(LARGE, 'ebv-16384-waves fc-waves'),
     'pretrained': [
