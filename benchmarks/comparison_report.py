@@ -5,6 +5,7 @@ from pathlib import Path
 
 from comparison_trials import ARMS, EQUAL_STEPS, LARGE, PACE, RATES, STUDIES, TRAINED, optimizer_of, trials_of
 from many_classes_report import seconds_to
+from matplotlib import colormaps
 from pages import fill
 from rich.console import Console
 
@@ -124,18 +125,23 @@ def measured_by(records: Records) -> str:
     return ' '.join(f'Time: {kind}.' for kind in kinds)
 
 
-def line(arm: str, points: int) -> dict[str, str]:
+def without_beginning(arm: str) -> str:
+    return arm.removesuffix('-waves').removesuffix('-pretrained')
+
+
+def line(arm: str, shown: list[str], points: int) -> dict[str, object]:
     """EBV solid, others dashed; dotted, in the colour of the same without, with waves or a pretrained backbone."""
-    base = arm.removesuffix('-waves').removesuffix('-pretrained')
-    ours = [one for one in ARMS if one.startswith('ebv') == base.startswith('ebv')]
+    base = without_beginning(arm)
     style = ':' if base != arm else '-' if base.startswith('ebv') else '--'
-    return dict(color=f'C{ours.index(base) % 10}', linestyle=style, marker='o' if points == 1 else '')
+    color = colormaps['tab20'](shown.index(base) % 20)
+    return dict(color=color, linestyle=style, marker='o' if points == 1 else '')
 
 
 def draw(records: Records, path: Path) -> None:
     """Top-1 over time, and over epochs, a column for each number of classes, the first seed."""
     curves = [record for record in records if in_full(record) and record['seed'] == 0]
     sizes = sorted({record['num_classes'] for record in curves})
+    shown = list(dict.fromkeys(without_beginning(record['arm']) for record in curves))
     figure = new_figure(5.5 * len(sizes), 8)
     grid = figure.subplots(2, len(sizes), squeeze=False)
     for axis, (key, scale, label) in enumerate((('seconds', 60, 'minutes'), ('epoch', 1, 'epochs'))):
@@ -143,7 +149,8 @@ def draw(records: Records, path: Path) -> None:
             for record in (one for one in curves if one['num_classes'] == size):
                 arm, curve = record['arm'], record['curve']
                 x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
-                panel.plot(x, y, **line(arm, len(curve)), label=f'{ARMS[arm].title}, rate {record["rate"]:g}')
+                title = f'{ARMS[arm].title}, rate {record["rate"]:g}'
+                panel.plot(x, y, **line(arm, shown, len(curve)), label=title)
             panel.set(title=f'{size:,} characters', xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
             panel.legend(fontsize=6)
     save_figure(figure, path)
