@@ -92,7 +92,7 @@ def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Optio
             **{f'model.head.basis.{key}': value for key, value in basis.items()},
             **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
             **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
-            **({} if crowded else {'model.head.norm_cfg': None, 'model.head.init_cfg': None}),
+            **({} if crowded else {'model.head.norm_cfg': None}),
         }
 
     return options
@@ -103,8 +103,7 @@ def begun_small(num_classes: int) -> Options:
     begin = {
         f'model.head.init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()
     }
-    without = {key: value for key, value in ebv(None)(num_classes).items() if key != 'model.head.init_cfg'}
-    return {**without, **begin}
+    return {**ebv(None)(num_classes), **begin}
 
 
 def trained_vectors(num_classes: int) -> Options:
