@@ -21,10 +21,11 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # trainings/ is beside this folder, and not installed
 
+from chosen import add_names, chosen
+from comparison_arms import BATCH
 from comparison_hook import FILE
 from comparison_report import PAGE, report
 from comparison_trials import (
-    BATCH,
     BUDGET,
     DEFAULT_RATE,
     EPOCHS,
@@ -97,8 +98,8 @@ class ComparisonTraining(Training):
         plan, trial, args = self.plan(), self.trial, self.args
         source = trial.source()
         backbone = None if source is None else str(last_checkpoint(args.work_dir / source.name) or 'BACKBONE')
-        chosen = options(trial, plan, 'wall' if args.alone else 'cpu', str(args.data), backbone)
-        command = Run(trial.name, trial.of.config, chosen, trial.seed).train(args.work_dir)
+        changes = options(trial, plan, 'wall' if args.alone else 'cpu', str(args.data), backbone)
+        command = Run(trial.name, trial.of.config, changes, trial.seed).train(args.work_dir)
         # of means there is nothing to tell before the end
         silent = trial.kind == PACE or trial.of.means
         return [*command[:2], '--no-validate', *command[2:]] if silent else command
@@ -117,7 +118,8 @@ class ComparisonTraining(Training):
         told = dict(
             num_classes=trial.num_classes, arm=trial.arm, seed=trial.seed, kind=trial.kind, threads=self.args.threads
         )
-        told |= dict(rate=plan.rate, planned_seconds_a_step=plan.seconds_a_step, epochs=trial.epochs, steps=trial.steps)
+        told |= dict(rate=plan.rate, planned_seconds_a_step=plan.seconds_a_step, epochs=trial.epochs)
+        told |= dict(steps=trial.steps, warm_up=trial.warm_up)
         with whole_file(self.args.results / f'{trial.name}.json') as part:
             part.write_text(json.dumps({**told, **json.loads((self.folder / FILE).read_text())}) + '\n')
         if trial.kind != SOURCE:
@@ -186,7 +188,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest='command', required=True)
     running = commands.add_parser('run', help='train what is not finished')
     running.add_argument('studies', nargs='*', metavar='STUDY', help=f'of {", ".join(STUDIES)}; all without')
-    running.add_argument('--names', nargs='+', metavar='NAME', help='only these of their trainings, in this order')
+    add_names(running)
     running.add_argument('--data', type=Path, default=REPO / 'data' / 'characters')
     running.add_argument('--work-dir', type=Path, default=REPO / 'work_dirs' / 'comparison')
     running.add_argument('--threads', type=int, default=1)
@@ -225,10 +227,7 @@ def chosen_trials(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     if args.threads > 1 and not args.alone:
         parser.error(f'--threads {args.threads}: the seconds of a process add up those of its threads; add --alone')
     trials = {trial.name: trial for trial in trials_of(args.studies or list(STUDIES))}
-    strangers = [name for name in args.names or () if name not in trials]
-    if strangers:
-        parser.error(f'--names {strangers[0]}: no training of these studies; --dry-run lists them')
-    return [trials[name] for name in args.names or trials]
+    return chosen(trials, args.names, parser)
 
 
 if __name__ == '__main__':

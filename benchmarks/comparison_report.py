@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from comparison_trials import ARMS, EQUAL_STEPS, LARGE, PACE, RATES, STUDIES, TRAINED, optimizer_of, trials_of
+from comparison_arms import ARMS
+from comparison_trials import EQUAL_STEPS, LARGE, PACE, RATES, STUDIES, TRAINED, WARM_UP, optimizer_of, trials_of
 from many_classes_report import seconds_to
 from matplotlib import colormaps
 from pages import fill
@@ -27,8 +28,8 @@ def read_all(results: Path) -> Records:
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
-def is_rate_trial(record: dict) -> bool:
-    """Of the study of learning rates, which is shorter."""
+def is_short(record: dict) -> bool:
+    """Of the studies of learning rates and of beginnings."""
     return record['kind'] == TRAINED and record['epochs'] is not None
 
 
@@ -91,7 +92,12 @@ def cell(values: list[float]) -> str:
 
 def rate_rows(records: Records) -> list[dict[str, object]]:
     """Top-1 at each learning rate that was tried."""
-    reached = {(r['arm'], r['rate']): r['curve'][-1]['top1'] for r in records if is_rate_trial(r)}
+    arms = {trial.arm for trial in STUDIES['rates']}
+    reached = {
+        (record['arm'], record['rate']): record['curve'][-1]['top1']
+        for record in records
+        if is_short(record) and record['arm'] in arms and record.get('warm_up') is None
+    }
     out = []
     for arm in dict.fromkeys(arm for arm, _ in reached):
         tried = [(rate, reached.get((arm, rate))) for rate in RATES[optimizer_of(arm)]]
@@ -99,6 +105,20 @@ def rate_rows(records: Records) -> list[dict[str, object]]:
         values = ' / '.join('' if top1 is None else f'{top1:.1f}' for _, top1 in tried)
         out.append({'classifier': ARMS[arm].title, 'learning rates': rates, 'top-1': values})
     return out
+
+
+def beginning_rows(records: Records) -> list[dict[str, object]]:
+    """Top-1 after a short and a long warm-up."""
+    short = {(r['arm'], r['rate'], r.get('warm_up')): r['curve'][-1]['top1'] for r in records if is_short(r)}
+    trials = STUDIES['beginning']
+    heading = {None: 'warm-up of a tenth', WARM_UP: f'of {WARM_UP} steps'}
+    rows = []
+    for arm in dict.fromkeys(trial.arm for trial in trials):
+        reached = {t.warm_up: short.get((arm, t.rate, t.warm_up)) for t in trials if t.arm == arm}
+        if any(top1 is not None for top1 in reached.values()):
+            cells = {heading[key]: '' if top1 is None else f'{top1:.1f}' for key, top1 in reached.items()}
+            rows.append({'classifier': ARMS[arm].title, **cells})
+    return rows
 
 
 def step_rows(records: Records) -> list[dict[str, object]]:
@@ -161,13 +181,14 @@ def report(results: Path, page: Path, console: Console) -> int:
     records = read_all(results)
     known = f'{len(records)} of {len(trials_of(list(STUDIES)))} trainings are on record'
     console.print(known)
-    table, rates, steps = rows(records), rate_rows(records), step_rows(records)
+    table = rows(records)
     measured = f'{markdown_table(table)}\n\n{known}. {measured_by(records)}' if table else NOT_MEASURED
-    blocks = {
-        'comparison': measured,
-        'equal steps': markdown_table(steps) if steps else NOT_MEASURED,
-        'learning rates': markdown_table(rates) if rates else NOT_MEASURED,
+    others = {
+        'equal steps': step_rows(records),
+        'learning rates': rate_rows(records),
+        'beginnings': beginning_rows(records),
     }
+    blocks = {'comparison': measured, **{name: markdown_table(t) if t else NOT_MEASURED for name, t in others.items()}}
     fill(page, {MARKER.format(name): text for name, text in blocks.items()})
     if any(map(in_full, records)):
         draw(records, page.parent / PICTURE)

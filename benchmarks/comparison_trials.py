@@ -1,14 +1,11 @@
-"""The trainings of benchmarks/comparison.py: which classifiers, how many classes, how long."""
+"""The trainings of benchmarks/comparison.py: how many classes, how long, at which rate."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ebv_mm.many_classes.advice import HIDDEN, constant_tau
+from comparison_arms import ARMS, BATCH, EBV, Arm, Options
 
-FEATURES, BOTTLENECK = 2048, 256
-BATCH = 256
 POINTS = 10  # of a curve
 WARM_UP = 100
 PACE_STEPS = 15
@@ -26,127 +23,6 @@ PRETRAINING_EPOCHS = 4
 TESTED = 2_500
 FEW_IMAGES, MANY_IMAGES = 1, 8  # training images that a class has at least, of 90,000 and of fewer
 
-FC, EBV = 'benchmarks/configs/comparison_fc', 'benchmarks/configs/comparison_ebv'
-Options = dict[str, object]
-
-# -- classifiers -------------------------------------------------------------------------------------------------------
-
-
-class Arm(NamedTuple):
-    """A classifier.
-
-    ``options`` of the number of classes are what it sets in the config; ``rate_of`` names the arm whose learning rate
-    it takes; with ``waves`` the classes come in waves, with ``means`` a tenth of them is trained and all are classified
-    by their means.
-    """
-
-    title: str
-    options: Callable[[int], Options]
-    rate_of: str
-    config: str = FC
-    waves: bool = False
-    means: bool = False
-    pretrained: bool = False
-
-
-ON_FEATURES: Options = {'model.neck': None, 'model.head.in_channels': FEATURES}
-ON_BOTTLENECK: Options = {
-    'model.neck.out_channels': BOTTLENECK,
-    'model.neck.act_cfg': None,
-    'model.head.in_channels': BOTTLENECK,
-}
-ON_HIDDEN: Options = {'model.neck.out_channels': HIDDEN, 'model.head.in_channels': HIDDEN}
-SGD: Options = {
-    'optim_wrapper.optimizer.type': 'SGD',
-    'optim_wrapper.optimizer.momentum': 0.9,
-    'optim_wrapper.optimizer.weight_decay': 1e-4,
-}
-SAMPLED: Options = {
-    'model.head.type': 'SampledClsHead',
-    'model.head.least': BATCH,
-    'default_hooks.sampled.type': 'SampledClassesHook',
-}
-# the host's scale of 64 and margin of .5 are for long trainings; these were not searched for
-ARCFACE: Options = {
-    **{f'model.head.{key}': value for key, value in dict(type='ArcFaceClsHead', scale=32.0, margins=0.2).items()},
-    'model.head._delete_': True,
-    'model.head.loss.type': 'CrossEntropyLoss',
-}
-
-
-def tau(start: float, stop: float) -> Options:
-    return {'model.head.tau': start, 'default_hooks.tau.start': start, 'default_hooks.tau.stop': stop}
-
-
-def ebv(dim: int | None, before: Options | None = None) -> Callable[[int], Options]:
-    """EBV as advised in d dimensions; None: d = N. What is before it, unless it is said: a hidden layer where N > d."""
-
-    def options(num_classes: int) -> Options:
-        d = dim or num_classes
-        basis = dict(num_classes=num_classes, dim=d, method='kerdock', structured=True)
-        if dim is None:
-            basis |= dict(method='orthonormal', rotate=False)
-        crowded = num_classes > d
-        constant = constant_tau(d)
-        return {
-            **{f'model.head.basis.{key}': value for key, value in basis.items()},
-            **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
-            **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
-            **({} if crowded else {'model.head.norm_cfg': None}),
-        }
-
-    return options
-
-
-def begun_small(num_classes: int) -> Options:
-    """EBV with d = N whose projection begins at nearly nothing."""
-    begin = {
-        f'model.head.init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()
-    }
-    return {**ebv(None)(num_classes), **begin}
-
-
-def trained_vectors(num_classes: int) -> Options:
-    """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
-    # Kerdock sets of d = 256 end at 33,024 vectors
-    changed = {'model.head.type': 'TrainedVectorsClsHead', 'model.head.basis.method': 'auto'}
-    return {**ebv(BOTTLENECK, ON_FEATURES)(num_classes), **changed}
-
-
-def fixed(*parts: Options) -> Callable[[int], Options]:
-    return lambda num_classes: {key: value for part in parts for key, value in part.items()}
-
-
-ARMS: dict[str, Arm] = {
-    'fc-sgd': Arm('FC, SGD', fixed(ON_FEATURES, SGD), 'fc-sgd'),
-    'fc': Arm('FC', fixed(ON_FEATURES), 'fc'),
-    'fc-hidden': Arm('FC, hidden layer', fixed(ON_HIDDEN), 'fc-hidden'),
-    'fc-256-sgd': Arm('FC on 256, SGD', fixed(ON_BOTTLENECK, SGD), 'fc-256-sgd'),
-    'fc-256': Arm('FC on 256', fixed(ON_BOTTLENECK), 'fc-256'),
-    'sampled': Arm('a tenth of FC', fixed(ON_FEATURES, SAMPLED), 'sampled'),
-    'sampled-256': Arm('a tenth of FC on 256', fixed(ON_BOTTLENECK, SAMPLED), 'sampled-256'),
-    'cosine-256': Arm('trained vectors, d = 256', trained_vectors, 'cosine-256', EBV),
-    'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
-    'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
-    'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
-    'ebv-small': Arm('EBV d = N, begins small', begun_small, 'ebv', EBV),
-    'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, ON_HIDDEN), 'ebv-hidden', EBV),
-    'ebv-256': Arm('EBV d = 256', ebv(256), 'ebv-256', EBV),
-    'ebv-1024': Arm('EBV d = 1024', ebv(1024), 'ebv-256', EBV),
-    'ebv-4096': Arm('EBV d = 4096', ebv(4096), 'ebv-256', EBV),
-    'ebv-16384': Arm('EBV d = 16384', ebv(16384), 'ebv-256', EBV),
-    'ebv-1024-bare': Arm('EBV d = 1024, no hidden layer', ebv(1024, ON_FEATURES), 'ebv-256', EBV),
-    'ebv-4096-bare': Arm('EBV d = 4096, no hidden layer', ebv(4096, ON_FEATURES), 'ebv-256', EBV),
-    'ebv-16384-bare': Arm('EBV d = 16384, no hidden layer', ebv(16384, ON_FEATURES), 'ebv-256', EBV),
-    'ebv-4096-on-256': Arm('EBV d = 4096 on 256', ebv(4096, ON_BOTTLENECK), 'ebv-256', EBV),
-    'ebv-16384-on-256': Arm('EBV d = 16384 on 256', ebv(16384, ON_BOTTLENECK), 'ebv-256', EBV),
-}
-for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
-    ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
-for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare',
-             'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
-    ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)
-
 # -- trainings ---------------------------------------------------------------------------------------------------------
 
 TRAINED, PACE, SOURCE = 'trained', 'pace', 'source'
@@ -163,13 +39,15 @@ class Trial:
     epochs: int | None = None
     kind: str = TRAINED
     steps: int | None = None  # as many for all, whatever they take
+    warm_up: int | None = None  # steps; None: a tenth, WARM_UP at most
 
     @property
     def name(self) -> str:
         rate = [] if self.rate is None else [f'rate{self.rate:g}']
         steps = [] if self.steps is None else [f'{self.steps}steps']
+        warm_up = [] if self.warm_up is None else [f'warm{self.warm_up}']
         end = f's{self.seed}' if self.kind == TRAINED else self.kind
-        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *steps, end])
+        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *warm_up, *steps, end])
 
     @property
     def of(self) -> Arm:
@@ -192,7 +70,7 @@ class Trial:
         return Trial(max(self.num_classes, MEDIUM), 'fc', epochs=PRETRAINING_EPOCHS, kind=SOURCE)
 
 
-RATES = {'sgd': (0.03, 0.1, 0.3), 'adamw': (0.001, 0.003, 0.01)}
+RATES = {'sgd': (0.03, 0.1, 0.3), 'adamw': (0.001, 0.003, 0.01, 0.03)}
 DEFAULT_RATE = {'sgd': 0.1, 'adamw': 0.003}
 
 
@@ -212,9 +90,13 @@ STUDIES: dict[str, list[Trial]] = {
         for arm in dict.fromkeys(arm.rate_of for arm in ARMS.values())
         for rate in RATES[optimizer_of(arm)]
     ],
-    'beginning': [Trial(SMALL, 'ebv-small', rate=0.003, epochs=RATE_EPOCHS)],
+    'beginning': [
+        Trial(SMALL, arm, rate=0.003, epochs=RATE_EPOCHS, warm_up=warm_up)
+        for arm in ('fc', 'ebv', 'ebv-plain', 'ebv-torch', 'ebv-small')
+        for warm_up in (None, WARM_UP)
+    ],
     'first': every(SMALL, 'ebv fc cosine-256'),
-    'small': every(SMALL, f'ebv fc cosine-256 ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
+    'small': every(SMALL, f'ebv fc cosine-256 ebv-plain ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
     'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} ebv-4096-on-256 cosine-256 {OTHERS}'),
     'large': every(LARGE, f'fc fc-hidden fc-256 {FRONT} ebv-16384-bare ebv-16384-on-256 cosine-256 {OTHERS}'),
     'waves': every(MEDIUM, 'ebv-4096-waves fc-hidden-waves') + every(LARGE, 'ebv-16384-waves fc-waves'),
@@ -225,9 +107,12 @@ STUDIES: dict[str, list[Trial]] = {
                       'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained'),
     ],
     # the rate that is best on 1,000 classes need not be so on more
-    'lower-rate': [
-        *(Trial(MEDIUM, arm, rate=0.003) for arm in ('ebv-4096-bare', 'sampled-256')),
-        *(Trial(LARGE, f'{arm}-pretrained', rate=0.003)
+    'other-rates': [
+        *(Trial(MEDIUM, arm, rate=rate)
+          for arm in ('ebv-4096-bare', 'fc-256', 'sampled-256')
+          for rate in (0.003, 0.03)),
+        *(Trial(LARGE, f'{arm}-pretrained', rate=rate)
+          for rate in (0.003, 0.01)
           for arm in ('ebv-16384-bare', 'ebv-16384-on-256', 'fc-256', 'sampled-256')),
     ],
     'steps': [
@@ -270,7 +155,7 @@ def options(trial: Trial, plan: Plan, clock: str, data: str, backbone: str | Non
         'optim_wrapper.optimizer.lr': plan.rate,
         'train_dataloader.batch_size': BATCH,
         'default_hooks.measure.clock': clock,
-        **_schedule(plan.iterations),
+        **_schedule(plan.iterations, trial.warm_up),
     }
     for loader in ('train', 'val', 'test'):
         tested = n if loader == 'test' and trial.kind != SOURCE else trained
@@ -293,8 +178,9 @@ def options(trial: Trial, plan: Plan, clock: str, data: str, backbone: str | Non
     return chosen
 
 
-def _schedule(iterations: int) -> Options:
-    warm_up, interval = max(1, min(WARM_UP, iterations // 10)), math.ceil(iterations / POINTS)
+def _schedule(iterations: int, warm_up: int | None) -> Options:
+    warm_up = warm_up or max(1, min(WARM_UP, iterations // 10))
+    interval = math.ceil(iterations / POINTS)
     return {
         'train_cfg.max_iters': iterations,
         'train_cfg.val_interval': interval,

@@ -20,6 +20,7 @@ from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 import torch
+from chosen import add_names, chosen
 from many_classes_report import report
 from many_classes_trials import STUDIES, Trial
 from torch import Tensor, nn
@@ -238,10 +239,10 @@ def train(trial: Trial, store: Store, work_dir: Path) -> None:
         part.write_text(json.dumps(result) + '\n')
 
 
-def unfinished(names: Sequence[str]) -> List[Trial]:
-    """The trials of some studies that have no result yet; the first seed of all comes before the second of any."""
-    trials = dict.fromkeys(trial for name in names for trial in STUDIES[name])
-    return sorted((one for one in trials if not result_file(one).exists()), key=lambda trial: trial.seed)
+def trials_of(studies: Sequence[str]) -> List[Trial]:
+    """The trials of some studies, each once; the first seed of all comes before the second of any."""
+    trials = dict.fromkeys(trial for name in studies for trial in STUDIES[name])
+    return sorted(trials, key=lambda trial: trial.seed)
 
 
 def result_file(trial: Trial) -> Path:
@@ -253,7 +254,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     commands = parser.add_subparsers(dest='command', required=True)
     run = commands.add_parser('run', help='train what is not finished')
     run.add_argument('studies', nargs='*', metavar='STUDY', help=f'of {", ".join(STUDIES)}; all without')
-    run.add_argument('--names', nargs='+', metavar='NAME', help='only these of their trainings, in this order')
+    add_names(run)
     run.add_argument('--data', type=Path, default=Path('data/characters'))
     run.add_argument('--work-dir', type=Path, default=Path('work_dirs/many_classes'))
     run.add_argument('--dry-run', action='store_true')
@@ -268,16 +269,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     for name in args.studies:
         if name not in STUDIES:
             parser.error(f'unknown study {name!r}; choose from {", ".join(STUDIES)}')
-    trials = unfinished(args.studies or list(STUDIES))
-    if args.names:
-        by_name = {trial.name: trial for trial in trials}
-        strangers = [name for name in args.names if name not in by_name]
-        if strangers:
-            parser.error(f'--names {strangers[0]}: not to be trained; --dry-run lists what is')
-        trials = [by_name[name] for name in args.names]
+    trials = {trial.name: trial for trial in trials_of(args.studies or list(STUDIES))}
+    trials = [trial for trial in chosen(trials, args.names, parser) if not result_file(trial).exists()]
     print(f'{len(trials)} trainings to do', flush=True)
     if args.dry_run:
-        print(*(trial.name for trial in trials), sep='\n')
+        for trial in trials:
+            print(trial.name)
         return 0
     torch.set_num_threads(1)
     store = Store(args.data)

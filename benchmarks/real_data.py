@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # trainings/ is beside this folder, and not installed
 
+from chosen import add_names, chosen
 from histories import History
 from rich.console import Console
 from run_records import FILE, MEASURED, read_records, write_records
@@ -124,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest='command', required=True)
     running = commands.add_parser('run', help='train what is not finished')
     running.add_argument('studies', nargs='+', choices=list(STUDIES), metavar='STUDY', help=', '.join(STUDIES))
-    running.add_argument('--names', nargs='+', metavar='NAME', help='only these runs, in this order (see --dry-run)')
+    add_names(running)
     running.add_argument('--jobs', type=int, default=2, help='trainings at a time, one core for each')
     running.add_argument('--dry-run', action='store_true', help='only print the commands')
     running.add_argument('--again', action='store_true', help='train also what is on record')
@@ -140,10 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.command == 'run' and args.jobs < 1:
         parser.error(f'--jobs {args.jobs}: at least one')
-    if args.command == 'run' and args.names:
-        unknown = set(args.names) - {run.name for run in runs_of(args.studies)}
-        if unknown:
-            parser.error(f'--names {" ".join(sorted(unknown))}: no run of {", ".join(args.studies)}; see --dry-run')
+    runs = chosen({run.name: run for run in runs_of(args.studies)}, args.names, parser) if args.command == 'run' else []
     # configs, tools and data are named from the clone, the folders of the command line from where it is given
     paths = {key: value.resolve() for key, value in vars(args).items() if isinstance(value, Path)}
     os.chdir(REPO)
@@ -151,21 +149,20 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     try:
         with interruptible():
-            return carry_out(args, console)
+            return carry_out(args, runs, console)
     except KeyboardInterrupt:
         console.print('\nstopped; the same command goes on from here')
         return INTERRUPTED
 
 
-def carry_out(args: argparse.Namespace, console: Console) -> int:
+def carry_out(args: argparse.Namespace, runs: Sequence[Run], console: Console) -> int:
     if args.command == 'report':
         report(read_records(args.records), args.page, console)
         return 0
     if args.command == 'collect':
         collect(args.work_dir, args.records, console)
         return 0
-    runs = {run.name: run for run in runs_of(args.studies)}
-    failed = run_all([runs[name] for name in args.names or runs], args, console)
+    failed = run_all(runs, args, console)
     if failed:
         console.print(f'not finished: {", ".join(failed)}')
     return int(bool(failed))

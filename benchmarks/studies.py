@@ -73,12 +73,14 @@ def beginning(**how: object) -> dict[str, object]:
     return {'balanced_init': False, **how}
 
 
+NORM = {f'norm_cfg.{key}': value for key, value in dict(type='BN1d', affine=False).items()}
 _TRAINED = 'benchmarks/configs/resnet32_trained-vectors'
 ARMS = {
     FC: Arm('fc', 'configs/mmpretrain/resnet32_fc'),
     DEFAULT: Arm('ebv', head=beginning()),
     KAIMING: Arm('ebv-kaiming', head=beginning(**{f'init_cfg.{key}': value for key, value in KAIMING_NORMAL.items()})),
     BALANCED: Arm('ebv-balanced', head=beginning(balanced_init=True)),
+    'EBV, balanced, norm of the embedding': Arm('ebv-norm', head=beginning(balanced_init=True, **NORM)),
     'vectors trained, balanced': Arm('trained-balanced', _TRAINED, beginning(balanced_init=True)),
     "vectors trained, torch's default": Arm('trained', _TRAINED, beginning()),
 }

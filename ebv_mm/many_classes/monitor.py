@@ -29,6 +29,7 @@ class EBVMonitorHook(Hook):
     ``ebv/other_cosine``  mean cosine to the best other vector of the classes present
     ``ebv/spread``        standard deviation of the logits; 1 / (tau sqrt(d)) at the beginning
     ``ebv/norm``          mean of |v|
+    ``ebv/common``        |mean of v / |v||^2: near 1, all images have nearly the same embedding
     ==================  =====================================================================
 
     If the loss is still near log n, that of a guess, after ``patience`` iterations, it warns once and says what to
@@ -126,6 +127,7 @@ def look(layer: nn.Module, embedding: Tensor, labels: Tensor) -> dict[str, float
         other_cosine=float(cosine.mean()),
         spread=float(logits.std()),
         norm=float(embedding.norm(dim=1).mean()),
+        common=float(z.mean(0).square().sum()),
     )
 
 
@@ -140,6 +142,8 @@ def remedy(layer: nn.Module, present: int) -> str:
         parts.append(f'take dim = {advice.dim} (now {layer.dim})')
     if present > layer.dim:
         parts.append(f'begin with {layer.dim} classes by a WaveHook')
+    if isinstance(layer.norm, nn.Identity):
+        parts.append("give the head norm_cfg=dict(type='BN1d', affine=False)")
     parts.append('try a third and three times the learning rate')
     return ', or '.join(parts)
 

@@ -13,12 +13,10 @@ import comparison_trials
 import pytest
 import torch
 from comparison import ComparisonTraining
+from comparison_arms import ARMS, EBV, FC
 from comparison_hook import MeasureHook
 from comparison_outcome import auroc
 from comparison_trials import (
-    ARMS,
-    EBV,
-    FC,
     LARGE,
     MEDIUM,
     PACE,
@@ -118,9 +116,10 @@ def test_the_smallest_form(run, tmp_path, monkeypatch):
     monkeypatch.setattr(ComparisonTraining, 'start', None)
     assert run(*trials) == (records, [])
     page = tmp_path / 'page.md'
-    blocks = [comparison_report.MARKER.format(name) for name in ('comparison', 'equal steps', 'learning rates')]
+    names_of_tables = ('comparison', 'equal steps', 'learning rates', 'beginnings')
+    blocks = [comparison_report.MARKER.format(name) for name in names_of_tables]
     page.write_text(''.join(f'{block}\nold\n{END}\nafter\n' for block in blocks))
-    monkeypatch.setattr(comparison_report, 'STUDIES', {'all': trials})
+    monkeypatch.setattr(comparison_report, 'STUDIES', {'rates': trials, 'beginning': []})
     monkeypatch.setattr(comparison_report, 'trials_of', lambda studies: trials)
     assert comparison_report.report(run.args.results, page, comparison.Console(quiet=True)) == 0
     text = page.read_text()
@@ -197,7 +196,9 @@ def test_options_fit_their_configs():
         assert head.in_channels == width
         if 'basis' in head:
             assert head.basis.num_classes == n and config.default_hooks.tau.end == 600
-            assert (head.norm_cfg is None) == (n <= head.basis.dim) == (head.tau == config.default_hooks.tau.stop)
+            assert (n <= head.basis.dim) == (head.tau == config.default_hooks.tau.stop)
+            plain = trial.arm.startswith(('ebv-plain', 'ebv-torch', 'ebv-small'))
+            assert (head.norm_cfg is None) == plain
         if trial.of.waves:
             assert config.default_hooks.waves.waves == config.train_dataloader.sampler.waves
             assert [begin for begin, _ in config.default_hooks.waves.waves] == [0, 100, 200, 300]
@@ -225,7 +226,7 @@ def test_names_are_unique_and_the_rate_is_the_best_of_the_study(tmp_path):
     assert len({trial.name for trial in trials}) == len(trials)
     assert {ARMS[trial.arm].rate_of for trial in trials} == {trial.arm for trial in STUDIES['rates']}
     tried = [trial for trial in STUDIES['rates'] if trial.arm == 'fc']
-    for trial, top1 in zip(tried, (10.0, 20.0, 15.0)):
+    for trial, top1 in zip(tried, (10.0, 20.0, 15.0, 12.0)):
         assert comparison.best_rate('fc', tmp_path) == 0.003
         (tmp_path / f'{trial.name}.json').write_text(json.dumps(dict(curve=[dict(top1=top1)])))
     assert comparison.best_rate('fc', tmp_path) == RATES['adamw'][1]

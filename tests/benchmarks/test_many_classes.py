@@ -69,12 +69,15 @@ def test_only_classes_present_are_seen(store, tmp_path):
     assert training.data.labels[numbers].max() < 10 and len(numbers) == 8
 
 
-def test_finished_trials_are_not_trained_again(store, tmp_path, monkeypatch):
+def test_finished_trials_are_not_trained_again(store, tmp_path, monkeypatch, capsys):
     trial = TRIALS['fc']
     monkeypatch.setitem(STUDIES, 'tiny', (trial,))
-    assert many_classes.unfinished(['tiny']) == [trial]
+    many_classes.main(['run', 'tiny', '--dry-run'])
+    assert capsys.readouterr().out.splitlines() == ['1 trainings to do', trial.name]
     many_classes.train(trial, store, tmp_path)
-    assert many_classes.unfinished(['tiny']) == []
+    capsys.readouterr()
+    many_classes.main(['run', 'tiny', '--dry-run'])
+    assert capsys.readouterr().out.splitlines() == ['0 trainings to do']
     result = json.loads(many_classes.result_file(trial).read_text())
     assert Trial(**result['trial']) == trial
 
@@ -85,7 +88,7 @@ def test_named_trials_are_trained_in_that_order(capsys):
     assert capsys.readouterr().out.splitlines() == ['2 trainings to do', *names]
     with pytest.raises(SystemExit):
         many_classes.main(['run', 'size', '--names', 'n7_fc'])
-    assert '--names n7_fc: not to be trained' in capsys.readouterr().err
+    assert '--names n7_fc: no training' in capsys.readouterr().err
 
 
 def test_a_projection_of_blocks_is_one_with_zeros():
@@ -97,7 +100,7 @@ def test_a_projection_of_blocks_is_one_with_zeros():
 def test_trials_have_names_of_their_own_and_come_by_seed():
     trials = {trial for study in STUDIES.values() for trial in study}
     assert len({trial.name for trial in trials}) == len(trials)
-    seeds = [trial.seed for trial in many_classes.unfinished(list(STUDIES))]
+    seeds = [trial.seed for trial in many_classes.trials_of(list(STUDIES))]
     assert seeds == sorted(seeds)
     for trial in trials:
         assert not trial.waves or trial.waves[0][0] == 0 and trial.waves[-1][1] == trial.num_classes

@@ -262,7 +262,7 @@ def test_a_dry_run_prints_every_command_and_the_missing_bases(tmp_path, monkeypa
     assert out.count('tools/train.py') == 2 and out.index(names[0]) < out.index(f'results/{names[1]}')
     with pytest.raises(SystemExit):
         real_data.main(['run', 'tau', '--dry-run', '--names', names[0]])
-    assert 'no run of tau' in capsys.readouterr().err
+    assert f'--names {names[0]}: no training' in capsys.readouterr().err
     assert not any(clone.iterdir()) and not any(elsewhere.iterdir())
 
 

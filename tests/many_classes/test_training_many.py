@@ -86,7 +86,7 @@ def test_a_resumed_training_ends_as_one_that_was_not_cut_off(folder, tmp_path, s
     plain.load_state_dict(torch.load(tmp_path / f'straight{streaming}' / 'iter_12.pth')['state_dict'])
     assert plain.head.fc.tau == pytest.approx(0.1)
     scalars = straight.message_hub.log_scalars
-    assert {f'train/ebv/{name}' for name in ('true_cosine', 'other_cosine', 'spread', 'norm')} <= set(scalars)
+    assert {f'train/ebv/{name}' for name in ('true_cosine', 'other_cosine', 'spread', 'norm', 'common')} <= set(scalars)
     assert scalars['train/tau'].data[0][0] == pytest.approx(0.3) and straight.model.head.fc.present is None
 
 
@@ -101,6 +101,9 @@ def test_what_the_monitor_sees():
     assert seen['other_cosine'] == pytest.approx(others.mean().item(), abs=1e-5)
     assert seen['norm'] == pytest.approx(v.norm(dim=1).mean().item(), rel=1e-5)
     assert seen['spread'] == pytest.approx((cosines / 0.1).std().item(), rel=0.05)
+    # of two images at an angle a: |(z + z') / 2|^2 = (1 + cos a) / 2
+    cosine = torch.nn.functional.cosine_similarity(v[:1], v[1:2]).item()
+    assert look(layer, v[:2], labels[:2])['common'] == pytest.approx((1 + cosine) / 2, abs=1e-5)
 
 
 @pytest.mark.parametrize(('loss', 'stands'), [(math.log(50), True), (math.log(50) - 1, False)])
@@ -121,6 +124,7 @@ def test_a_loss_that_stands_is_told_once(loss, stands, caplog, monkeypatch):
         text, options = said[0]
         assert options['level'] == logging.WARNING and '3.91' in text
         assert 'set tau to 0.16' in text and 'WaveHook' in text and 'learning rate' in text
+        assert "norm_cfg=dict(type='BN1d', affine=False)" in text
 
 
 def test_the_monitor_is_for_classifiers_of_images():

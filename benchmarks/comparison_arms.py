@@ -1,0 +1,132 @@
+"""The classifiers that benchmarks/comparison.py compares."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ebv_mm.many_classes.advice import HIDDEN, constant_tau
+
+FEATURES, BOTTLENECK = 2048, 256
+BATCH = 256
+FC, EBV = 'benchmarks/configs/comparison_fc', 'benchmarks/configs/comparison_ebv'
+Options = dict[str, object]
+
+
+class Arm(NamedTuple):
+    """A classifier.
+
+    ``options`` of the number of classes are what it sets in the config; ``rate_of`` names the arm whose learning rate
+    it takes; with ``waves`` the classes come in waves, with ``means`` a tenth of them is trained and all are classified
+    by their means.
+    """
+
+    title: str
+    options: Callable[[int], Options]
+    rate_of: str
+    config: str = FC
+    waves: bool = False
+    means: bool = False
+    pretrained: bool = False
+
+
+ON_FEATURES: Options = {'model.neck': None, 'model.head.in_channels': FEATURES}
+ON_BOTTLENECK: Options = {
+    'model.neck.out_channels': BOTTLENECK,
+    'model.neck.act_cfg': None,
+    'model.head.in_channels': BOTTLENECK,
+}
+ON_HIDDEN: Options = {'model.neck.out_channels': HIDDEN, 'model.head.in_channels': HIDDEN}
+SGD: Options = {
+    'optim_wrapper.optimizer.type': 'SGD',
+    'optim_wrapper.optimizer.momentum': 0.9,
+    'optim_wrapper.optimizer.weight_decay': 1e-4,
+}
+SAMPLED: Options = {
+    'model.head.type': 'SampledClsHead',
+    'model.head.least': BATCH,
+    'default_hooks.sampled.type': 'SampledClassesHook',
+}
+# the host's scale of 64 and margin of .5 are for long trainings; these were not searched for
+ARCFACE: Options = {
+    **{f'model.head.{key}': value for key, value in dict(type='ArcFaceClsHead', scale=32.0, margins=0.2).items()},
+    'model.head._delete_': True,
+    'model.head.loss.type': 'CrossEntropyLoss',
+}
+
+
+def tau(start: float, stop: float) -> Options:
+    return {'model.head.tau': start, 'default_hooks.tau.start': start, 'default_hooks.tau.stop': stop}
+
+
+def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Callable[[int], Options]:
+    """EBV as advised in d dimensions; None: d = N. What is before it, unless it is said: a hidden layer where N > d."""
+
+    def options(num_classes: int) -> Options:
+        d = dim or num_classes
+        basis = dict(num_classes=num_classes, dim=d, method='kerdock', structured=True)
+        if dim is None:
+            basis |= dict(method='orthonormal', rotate=False)
+        crowded = num_classes > d
+        constant = constant_tau(d)
+        return {
+            **{f'model.head.basis.{key}': value for key, value in basis.items()},
+            **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
+            **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
+            **({} if norm else {'model.head.norm_cfg': None}),
+        }
+
+    return options
+
+
+def plain(**head: object) -> Callable[[int], Options]:
+    """EBV with d = N and no norm of the embedding; ``head`` is what else is set there."""
+    return lambda num_classes: {
+        **ebv(None, norm=False)(num_classes),
+        **{f'model.head.{key}': value for key, value in head.items()},
+    }
+
+
+BEGUN_SMALL = {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()}
+
+
+def trained_vectors(num_classes: int) -> Options:
+    """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
+    # Kerdock sets of d = 256 end at 33,024 vectors
+    changed = {'model.head.type': 'TrainedVectorsClsHead', 'model.head.basis.method': 'auto'}
+    return {**ebv(BOTTLENECK, ON_FEATURES)(num_classes), **changed}
+
+
+def fixed(*parts: Options) -> Callable[[int], Options]:
+    return lambda num_classes: {key: value for part in parts for key, value in part.items()}
+
+
+ARMS: dict[str, Arm] = {
+    'fc-sgd': Arm('FC, SGD', fixed(ON_FEATURES, SGD), 'fc-sgd'),
+    'fc': Arm('FC', fixed(ON_FEATURES), 'fc'),
+    'fc-hidden': Arm('FC, hidden layer', fixed(ON_HIDDEN), 'fc-hidden'),
+    'fc-256-sgd': Arm('FC on 256, SGD', fixed(ON_BOTTLENECK, SGD), 'fc-256-sgd'),
+    'fc-256': Arm('FC on 256', fixed(ON_BOTTLENECK), 'fc-256'),
+    'sampled': Arm('a tenth of FC', fixed(ON_FEATURES, SAMPLED), 'sampled'),
+    'sampled-256': Arm('a tenth of FC on 256', fixed(ON_BOTTLENECK, SAMPLED), 'sampled-256'),
+    'cosine-256': Arm('trained vectors, d = 256', trained_vectors, 'cosine-256', EBV),
+    'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
+    'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
+    'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
+    'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
+    'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
+    'ebv-small': Arm('EBV d = N, no norm, begins small', plain(**BEGUN_SMALL), 'ebv-plain', EBV),
+    'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, ON_HIDDEN), 'ebv-hidden', EBV),
+    'ebv-256': Arm('EBV d = 256', ebv(256), 'ebv-256', EBV),
+    'ebv-1024': Arm('EBV d = 1024', ebv(1024), 'ebv-256', EBV),
+    'ebv-4096': Arm('EBV d = 4096', ebv(4096), 'ebv-256', EBV),
+    'ebv-16384': Arm('EBV d = 16384', ebv(16384), 'ebv-256', EBV),
+    'ebv-1024-bare': Arm('EBV d = 1024, no hidden layer', ebv(1024, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-4096-bare': Arm('EBV d = 4096, no hidden layer', ebv(4096, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-16384-bare': Arm('EBV d = 16384, no hidden layer', ebv(16384, ON_FEATURES), 'ebv-256', EBV),
+    'ebv-4096-on-256': Arm('EBV d = 4096 on 256', ebv(4096, ON_BOTTLENECK), 'ebv-256', EBV),
+    'ebv-16384-on-256': Arm('EBV d = 16384 on 256', ebv(16384, ON_BOTTLENECK), 'ebv-256', EBV),
+}
+for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
+    ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
+for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare',
+             'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
+    ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)
