@@ -111,6 +111,7 @@ ARMS: dict[str, Arm] = {
     'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
     'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
+    'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
     'ebv-small': Arm('EBV d = N, no norm, begins small', plain(**BEGUN_SMALL), 'ebv-plain', EBV),

@@ -44,10 +44,11 @@ class Trial:
     @property
     def name(self) -> str:
         rate = [] if self.rate is None else [f'rate{self.rate:g}']
+        epochs = [] if self.epochs is None or self.kind != TRAINED else [f'{self.epochs}epochs']
         steps = [] if self.steps is None else [f'{self.steps}steps']
         warm_up = [] if self.warm_up is None else [f'warm{self.warm_up}']
         end = f's{self.seed}' if self.kind == TRAINED else self.kind
-        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *warm_up, *steps, end])
+        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *warm_up, *epochs, *steps, end])
 
     @property
     def of(self) -> Arm:
@@ -96,8 +97,10 @@ STUDIES: dict[str, list[Trial]] = {
         for warm_up in (None, WARM_UP)
     ],
     'first': every(SMALL, 'ebv fc cosine-256'),
-    'small': every(SMALL, f'ebv fc cosine-256 ebv-plain ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', (0, 1)),
-    'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} ebv-4096-on-256 cosine-256 {OTHERS}'),
+    'small': every(
+        SMALL, f'ebv fc cosine-256 ebv-plain ebv-on-256 ebv-hidden fc-hidden fc-256 ebv-256 {OTHERS}', seeds=(0, 1)
+    ),
+    'medium': every(MEDIUM, f'fc fc-hidden fc-256 {FRONT} ebv ebv-on-256 ebv-4096-on-256 cosine-256 {OTHERS}'),
     'large': every(LARGE, f'fc fc-hidden fc-256 {FRONT} ebv-16384-bare ebv-16384-on-256 cosine-256 {OTHERS}'),
     'waves': every(MEDIUM, 'ebv-4096-waves fc-hidden-waves') + every(LARGE, 'ebv-16384-waves fc-waves'),
     'pretrained': [
@@ -108,12 +111,13 @@ STUDIES: dict[str, list[Trial]] = {
     ],
     # the rate that is best on 1,000 classes need not be so on more
     'other-rates': [
+        *(Trial(SMALL, arm, rate=0.003) for arm in ('ebv', 'fc-256', 'sampled-256')),
         *(Trial(MEDIUM, arm, rate=rate)
           for arm in ('ebv-4096-bare', 'fc-256', 'sampled-256')
           for rate in (0.003, 0.03)),
-        *(Trial(LARGE, f'{arm}-pretrained', rate=rate)
-          for rate in (0.003, 0.01)
+        *(Trial(LARGE, f'{arm}-pretrained', rate=0.003)
           for arm in ('ebv-16384-bare', 'ebv-16384-on-256', 'fc-256', 'sampled-256')),
+        *(Trial(LARGE, f'{arm}-pretrained', rate=0.01) for arm in ('ebv-16384-bare', 'ebv-16384-on-256')),
     ],
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)

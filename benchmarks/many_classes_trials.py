@@ -152,6 +152,13 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         Trial('fc', 1000, STEPS[1000], begin=0.1),
         Trial('fc', 5000, STEPS[5000], begin=0.1),
     ),
+    # a norm of the embedding alone, where N is about d, at two learning rates
+    'norm': tuple(
+        replace(trial, rate=rate)
+        for n, dim in ((1000, 1024), (5000, 4096))
+        for rate in (0.003, 0.01)
+        for trial in (plain(n, STEPS[n], dim, norm=True), plain(n, STEPS[n], dim), Trial('fc', n, STEPS[n]))
+    ),
     'tau': (
         *(Trial('ebv', 1000, STEPS[1000], 256, tau_for(256, value)) for value in (0.4, 0.8, 3.2, 6.4)),
         *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),
