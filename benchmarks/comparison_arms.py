@@ -1,5 +1,6 @@
 """The classifiers that benchmarks/comparison.py compares."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -88,6 +89,15 @@ def plain(**head: object) -> Callable[[int], Options]:
 BEGUN_SMALL = {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()}
 
 
+def sampled_ebv(num_classes: int) -> Options:
+    """A tenth of EBV with d = N on a bottleneck, from a balanced beginning: a Frobenius norm of 1 / tau."""
+    tau = constant_tau(num_classes)
+    std = 1 / (tau * math.sqrt(num_classes * BOTTLENECK))
+    head = dict(type='SampledEBVClsHead', tau=tau)
+    head |= {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=round(std, 4)).items()}
+    return {**ON_BOTTLENECK, **SAMPLED, **{f'model.head.{key}': value for key, value in head.items()}}
+
+
 def trained_vectors(num_classes: int) -> Options:
     """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
     # Kerdock sets of d = 256 end at 33,024 vectors
@@ -112,6 +122,7 @@ ARMS: dict[str, Arm] = {
     'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
+    'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
     'ebv-small': Arm('EBV d = N, no norm, begins small', plain(**BEGUN_SMALL), 'ebv-plain', EBV),
@@ -128,6 +139,6 @@ ARMS: dict[str, Arm] = {
 }
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
-for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384', 'ebv-4096-bare',
-             'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
+for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'sampled-ebv-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384',
+             'ebv-4096-bare', 'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)

@@ -55,8 +55,12 @@ class SampledClsHead(LinearClsHead):
         labels = torch.cat([sample.gt_label for sample in data_samples])
         self.classes, places = self.sample(labels)
         self._exchange(fetch=True)
-        logits = linear(self.pre_logits(feats), self.sampled.weight, self.sampled.bias)
+        logits = self._sampled_logits(self.pre_logits(feats), present=len(places.unique()))
         return dict(loss=self.loss_module(logits, places, avg_factor=len(labels), **kwargs))
+
+    def _sampled_logits(self, x: Tensor, present: int) -> Tensor:
+        """(B, K), of which the first ``present`` classes are those of the batch."""
+        return linear(x, self.sampled.weight, self.sampled.bias)
 
     def sample(self, labels: Tensor) -> Tuple[Tensor, Tensor]:
         """The classes of a step (K,), and the place of each label among them."""

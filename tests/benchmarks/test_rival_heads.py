@@ -1,21 +1,21 @@
-"""benchmarks/rival_heads.py: a sample of all classes is FC; of some, only their rows move, moments and all."""
+"""benchmarks/rival_heads.py, sampled_ebv.py: a sample of all classes is FC, or EBV; of some, only their rows move."""
 
 import pytest
-import rival_heads  # noqa: F401, registers the names
+import sampled_ebv  # noqa: F401, registers the names
 import torch
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch.nn.functional import cross_entropy
 
-import ebv_mm  # noqa: F401
+import ebv_mm
 
 CLASSES, CHANNELS = 30, 5
 
 
-def head_of(**kwargs):
+def head_of(type='SampledClsHead', **kwargs):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        head = MODELS.build(dict(type='SampledClsHead', num_classes=CLASSES, in_channels=CHANNELS, **kwargs))
+        head = MODELS.build(dict(type=type, num_classes=CLASSES, in_channels=CHANNELS, **kwargs))
     head.init_weights()
     return head
 
@@ -87,3 +87,40 @@ def test_errors_name_the_remedy():
     samples = [DataSample().set_gt_label(0)]
     with pytest.raises(RuntimeError, match='SampledClassesHook'):
         head.loss((torch.randn(1, CHANNELS),), samples)
+
+
+def ebv_head(tau=0.2, **kwargs):
+    return head_of(type='SampledEBVClsHead', tau=tau, **kwargs)
+
+
+def test_a_sample_of_all_dimensions_is_ebv_on_unit_vectors_with_a_norm():
+    head, (features, labels) = ebv_head(rate=1.0, least=1), some_batches(1, size=16)[0]
+    weight = head.fc.weight.clone()
+    ((loss, _),) = trained(head, [(features, labels)])
+    basis = dict(num_classes=CLASSES, dim=CLASSES, method='orthonormal', rotate=False)
+    layer = ebv_mm.EBVLinear(
+        CHANNELS, CLASSES, bias=False, basis=basis, tau=0.2, norm_cfg=dict(type='BN1d', affine=False)
+    )
+    layer.weight.data.copy_(weight)
+    assert loss == pytest.approx(cross_entropy(layer(features), labels).item(), rel=1e-4)
+
+
+def test_the_norm_of_a_sample_is_that_of_all_dimensions_in_the_mean():
+    head, x = ebv_head(rate=0.4, least=6), torch.randn(16, CHANNELS)
+    u = torch.nn.functional.batch_norm(x @ head.fc.weight.T, None, None, training=True)
+    labels, estimates = torch.arange(6), []
+    for _ in range(2000):
+        classes, _ = head.sample(labels)
+        head.sampled.weight.data.copy_(head.fc.weight[classes])
+        logits = head._sampled_logits(x, present=6)
+        estimates.append((u[:, classes] / (logits * 0.2)).square().mean(1).detach())
+    torch.testing.assert_close(torch.stack(estimates).mean(0), u.square().sum(1).detach(), rtol=0.05, atol=0)
+
+
+def test_a_prediction_knows_the_statistics_of_all_rows():
+    head, x = ebv_head(rate=0.2, least=6, momentum=1.0), torch.randn(64, CHANNELS) + 3
+    head._keep_statistics(x)
+    rows = x @ head.fc.weight.T
+    u = (rows - rows.mean(0)) / rows.std(0)
+    expected = u / (0.2 * u.norm(dim=1, keepdim=True))
+    torch.testing.assert_close(head((x,)).detach(), expected.detach(), rtol=1e-4, atol=1e-4)
