@@ -89,13 +89,22 @@ def plain(**head: object) -> Callable[[int], Options]:
 BEGUN_SMALL = {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()}
 
 
+def sampled(head: str, tau: float, std: float) -> Options:
+    """A tenth of another classifier than FC on a bottleneck, whose rows begin with this standard deviation."""
+    changes = dict(type=head, tau=tau)
+    changes |= {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=std).items()}
+    return {**ON_BOTTLENECK, **SAMPLED, **{f'model.head.{key}': value for key, value in changes.items()}}
+
+
 def sampled_ebv(num_classes: int) -> Options:
-    """A tenth of EBV with d = N on a bottleneck, from a balanced beginning: a Frobenius norm of 1 / tau."""
+    """A tenth of EBV with d = N, from a balanced beginning: a Frobenius norm of 1 / tau."""
     tau = constant_tau(num_classes)
-    std = 1 / (tau * math.sqrt(num_classes * BOTTLENECK))
-    head = dict(type='SampledEBVClsHead', tau=tau)
-    head |= {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=round(std, 4)).items()}
-    return {**ON_BOTTLENECK, **SAMPLED, **{f'model.head.{key}': value for key, value in head.items()}}
+    return sampled('SampledEBVClsHead', tau, std=round(1 / (tau * math.sqrt(num_classes * BOTTLENECK)), 4))
+
+
+def sampled_cosine(num_classes: int) -> Options:
+    """A tenth of trained vectors of d = 256, which begin with a norm of 1."""
+    return sampled('SampledCosineClsHead', constant_tau(BOTTLENECK), std=round(1 / math.sqrt(BOTTLENECK), 4))
 
 
 def trained_vectors(num_classes: int) -> Options:
@@ -117,6 +126,7 @@ ARMS: dict[str, Arm] = {
     'fc-256': Arm('FC on 256', fixed(ON_BOTTLENECK), 'fc-256'),
     'sampled': Arm('a tenth of FC', fixed(ON_FEATURES, SAMPLED), 'sampled'),
     'sampled-256': Arm('a tenth of FC on 256', fixed(ON_BOTTLENECK, SAMPLED), 'sampled-256'),
+    'sampled-cosine-256': Arm('a tenth of trained vectors, d = 256', sampled_cosine, 'cosine-256'),
     'cosine-256': Arm('trained vectors, d = 256', trained_vectors, 'cosine-256', EBV),
     'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
     'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
@@ -139,6 +149,6 @@ ARMS: dict[str, Arm] = {
 }
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
-for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'sampled-ebv-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384',
+for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'sampled-ebv-256', 'sampled-cosine-256', 'cosine-256', 'ebv', 'ebv-4096', 'ebv-16384',
              'ebv-4096-bare', 'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)

@@ -83,7 +83,7 @@ def every(num_classes: int, names: str, seeds: tuple[int, ...] = (0,)) -> list[T
     return [Trial(num_classes, name, seed) for seed in seeds for name in names.split()]
 
 
-OTHERS = 'fc-sgd fc-256-sgd sampled sampled-256 sampled-ebv-256 arcface-256 means-256'
+OTHERS = 'fc-sgd fc-256-sgd sampled sampled-256 sampled-ebv-256 sampled-cosine-256 arcface-256 means-256'
 FRONT = 'ebv-1024 ebv-4096 ebv-16384 ebv-1024-bare ebv-4096-bare'
 STUDIES: dict[str, list[Trial]] = {
     'rates': [
@@ -108,7 +108,7 @@ STUDIES: dict[str, list[Trial]] = {
         *every(MEDIUM, 'ebv-4096-pretrained fc-pretrained fc-256-pretrained'),
         *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained '
                       'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained '
-                      'sampled-ebv-256-pretrained'),
+                      'sampled-ebv-256-pretrained sampled-cosine-256-pretrained'),
     ],
     # the rate that is best on 1,000 classes need not be so on more
     'other-rates': [

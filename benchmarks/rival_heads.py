@@ -12,7 +12,7 @@ from mmpretrain.models.heads import LinearClsHead
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, normalize
 
 
 @MODELS.register_module()
@@ -27,7 +27,8 @@ class SampledClsHead(LinearClsHead):
 
     An et al., Partial FC: Training 10 Million Identities on a Single Machine (ICCV Workshops 2021), and Killing Two
     Birds with One Stone: Efficient and Robust Training of Face Recognition CNNs by Partial FC (CVPR 2022). They take
-    cosines with a margin where this head takes a linear layer, so that it differs from FC in the sample alone.
+    cosines with a margin where this head takes a linear layer, so that it differs from FC in the sample alone;
+    :class:`SampledCosineClsHead` takes cosines.
 
     Needs a :class:`SampledClassesHook`, and AdamW.
 
@@ -92,6 +93,29 @@ class SampledClsHead(LinearClsHead):
 
     def after_step(self, *_) -> None:
         self._exchange(fetch=False)
+
+
+@MODELS.register_module()
+class SampledCosineClsHead(SampledClsHead):
+    r"""As :class:`SampledClsHead`, with the cosines :math:`\cos(x, w_k) / \tau` that Partial FC takes, without a margin.
+
+    Args:
+        tau: Temperature.
+        args, kwargs: Those of ``SampledClsHead``.
+    """
+
+    def __init__(self, *args, tau: float, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.tau = tau
+
+    def _sampled_logits(self, x: Tensor, present: int) -> Tensor:
+        return self._cosines(x, self.sampled.weight)
+
+    def _cosines(self, x: Tensor, rows: Tensor) -> Tensor:
+        return linear(normalize(x), normalize(rows)) / self.tau
+
+    def forward(self, feats: Tuple[Tensor]) -> Tensor:
+        return self._cosines(self.pre_logits(feats), self.fc.weight)
 
 
 @HOOKS.register_module()

@@ -105,6 +105,15 @@ def test_a_sample_of_all_dimensions_is_ebv_on_unit_vectors_with_a_norm():
     assert loss == pytest.approx(cross_entropy(layer(features), labels).item(), rel=1e-4)
 
 
+def test_a_sample_of_all_cosines():
+    head, (features, labels) = head_of('SampledCosineClsHead', tau=0.1, rate=1.0, least=1), some_batches(1)[0]
+    x, rows = features / features.norm(dim=1, keepdim=True), head.fc.weight / head.fc.weight.norm(dim=1, keepdim=True)
+    logits = x @ rows.T / 0.1
+    torch.testing.assert_close(head((features,)), logits)
+    ((loss, _),) = trained(head, [(features, labels)])
+    assert loss == pytest.approx(cross_entropy(logits, labels).item(), rel=1e-5)
+
+
 def test_the_norm_of_a_sample_is_that_of_all_dimensions_in_the_mean():
     head, x = ebv_head(rate=0.4, least=6), torch.randn(16, CHANNELS)
     u = torch.nn.functional.batch_norm(x @ head.fc.weight.T, None, None, training=True)
