@@ -97,7 +97,7 @@ class SampledClsHead(LinearClsHead):
 
 @MODELS.register_module()
 class SampledCosineClsHead(SampledClsHead):
-    r"""As :class:`SampledClsHead`, with the cosines :math:`\cos(x, w_k) / \tau` that Partial FC takes, without a margin.
+    r"""As :class:`SampledClsHead`, with Partial FC's cosines, :math:`\cos(x, w_k) / \tau`, and without a margin.
 
     Args:
         tau: Temperature.
