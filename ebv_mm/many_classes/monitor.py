@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..layers import EBVLinear
 from ..losses import basis_topk
-from .advice import LEAST_SPREAD, MOST_SPREAD, advise, tau_for
+from .advice import LEAST_SPREAD, MOST_SPREAD, NORM, advise, tau_for
 from .classifiers import ebv_layers
 
 # losses whose mean is compared with log n
@@ -143,7 +143,7 @@ def remedy(layer: nn.Module, present: int) -> str:
     if present > layer.dim:
         parts.append(f'begin with {layer.dim} classes by a WaveHook')
     if isinstance(layer.norm, nn.Identity):
-        parts.append("give the head norm_cfg=dict(type='BN1d', affine=False)")
+        parts.append(f'give the head norm_cfg={NORM}')
     parts.append('try a third and three times the learning rate')
     return ', or '.join(parts)
 

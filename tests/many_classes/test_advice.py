@@ -18,6 +18,8 @@ def test_advice_can_be_made(num_classes):
     made = make_basis(num_classes, advice.dim, method=basis.get('method', 'auto'), structured=True)
     assert made.dim == advice.dim
     head = config.model.head
+    assert head.get('norm_cfg') == (dict(type='BN1d', affine=False) if num_classes > 79 else None)
+    assert advice.norm == ('norm_cfg' in head)
     assert head.tau == (advice.tau if num_classes <= advice.dim else advice.tau_start)
     if num_classes > advice.dim:
         assert [hook.type for hook in config.custom_hooks] == ['TauHook', 'EBVMonitorHook']
