@@ -196,5 +196,6 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         helped(20000, STEPS[20000], 4096),
         helped(20000, STEPS[20000], 16384),
         plain(20000, STEPS[20000], 16384, begin=SMALL),
+        plain(20000, STEPS[20000], 16384, norm=True, rate=0.01),
     ),
 }  # fmt: skip
