@@ -110,13 +110,14 @@ def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) 
 KINDS = {
     'EBV': plain,
     'EBV, small beginning': partial(plain, begin=SMALL),
+    'EBV, norm, rate .01': partial(plain, norm=True, rate=0.01),
     'EBV, helpers': helped,
     'EBV, helpers, small beginning': partial(helped, begin=SMALL),
 }
 
 
 def kind_of(trial: Trial) -> Optional[str]:
-    """With all helpers or none, begun as torch does or small; None for others. The backbone may be pretrained."""
+    """Which of KINDS; None: another. The backbone may be pretrained."""
     for kind, make in KINDS.items() if trial.dim else ():
         if trial == make(trial.num_classes, trial.steps, trial.dim, seed=trial.seed, pretrained=trial.pretrained):
             return kind
@@ -161,7 +162,7 @@ def by_the_clock(found: Dict[Trial, dict]) -> Dict[Tuple[str, int, bool], List[T
     return out
 
 
-MARKS = dict(zip(KINDS, 'oPsD'))
+MARKS = dict(zip(KINDS, 'oP^sD'))
 
 
 def draw(found: Dict[Trial, dict], path: Path) -> None:

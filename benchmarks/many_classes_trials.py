@@ -182,7 +182,8 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
     ),
     'pretrained-5000': tuple(
         replace(trial, pretrained=True)
-        for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024), plain(5000, 200, 4096))
+        for trial in (Trial('fc', 5000, 200), plain(5000, 200, 1024), helped(5000, 200, 1024), plain(5000, 200, 4096),
+                      plain(5000, 200, 4096, norm=True, rate=0.01), Trial('fc', 5000, 200, rate=0.01))
     ),
     # forty thousand classes from a backbone that knows other characters: all at once, and in waves
     'waves-40000': tuple(
