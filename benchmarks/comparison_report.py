@@ -152,7 +152,7 @@ def without_beginning(arm: str) -> str:
 def line(arm: str, shown: list[str], points: int) -> dict[str, object]:
     """EBV solid, others dashed; dotted, in the colour of the same without, with waves or a pretrained backbone."""
     base = without_beginning(arm)
-    style = ':' if base != arm else '-' if base.startswith('ebv') else '--'
+    style = ':' if base != arm else '-' if 'ebv' in base else '--'
     color = colormaps['tab20'](shown.index(base) % 20)
     return dict(color=color, linestyle=style, marker='o' if points == 1 else '')
 

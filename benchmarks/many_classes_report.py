@@ -88,8 +88,8 @@ def titled(num_classes: int, pixels: bool) -> str:
 def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) -> Optional[float]:
     """Steps to an accuracy over those of FC under the same conditions; infinite: not reached, None: nothing to compare.
 
-    The same are hidden layer, waves, batch, backbone and seed; FC has the best of its rates. Where EBV's projection
-    begins larger or smaller than torch's default, FC has the best of its beginnings too.
+    The same are hidden layer, waves, batch, backbone and seed, and the usual learning rate and beginning. Where EBV has
+    another of these two, FC has the best of those that it was trained with.
     """
     if trial.classifier == 'fc':
         return None
@@ -98,7 +98,9 @@ def steps_against_fc(found: Dict[Trial, dict], trial: Trial, level: float = 50) 
     twins = [
         result
         for one, result in found.items()
-        if replace(one, rate=conditions.rate, begin=1.0) == conditions and (one.begin == 1 or trial.begin != 1)
+        if replace(one, rate=conditions.rate, begin=conditions.begin) == conditions
+        and (one.rate == conditions.rate or trial.rate != conditions.rate)
+        and (one.begin == conditions.begin or trial.begin != conditions.begin)
     ]
     theirs = min(filter(None, (steps_to(twin['curve'], level) for twin in twins)), default=None)
     if theirs is None:
