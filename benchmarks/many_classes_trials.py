@@ -158,7 +158,7 @@ STUDIES: Dict[str, Tuple[Trial, ...]] = {
         for n, dim in ((1000, 1024), (5000, 4096))
         for rate in (0.003, 0.01)
         for trial in (plain(n, STEPS[n], dim, norm=True), plain(n, STEPS[n], dim), Trial('fc', n, STEPS[n]))
-    ),
+    ) + (helped(5000, STEPS[5000], 4096, rate=0.01), plain(5000, STEPS[5000], 1024, norm=True, rate=0.01)),
     'tau': (
         *(Trial('ebv', 1000, STEPS[1000], 256, tau_for(256, value)) for value in (0.4, 0.8, 3.2, 6.4)),
         *(Trial('ebv', 1000, STEPS[1000], 1024, tau) for tau in (0.07, 0.04, 0.01)),
