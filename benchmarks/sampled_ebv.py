@@ -13,7 +13,7 @@ class SampledEBVClsHead(SampledClsHead):
 
     With :math:`w_k = e_k` the logit of class k is :math:`u_k / (\tau |u|)`, where :math:`u_k` is row k of the
     projection times x, less its mean and over its deviation. Only :math:`|u|` needs all rows. It is estimated from the
-    rows of the step: each class of the batch counts once, and each other one for those that were not taken.
+    rows of the step: a class of the batch stands for itself, any other one also for those that were not taken.
 
     Means and deviations of all rows follow from the mean and the covariance of x, which are kept as the batch norm
     keeps its statistics; so a prediction needs none of the rows' own.

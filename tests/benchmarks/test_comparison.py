@@ -182,6 +182,19 @@ def test_equal_steps_have_a_table_of_their_own():
     assert [comparison_report.in_full(each) for each in records] == [False, True, True]
 
 
+def test_warm_ups_have_a_table_of_their_own():
+    def record(arm, top1, **kwargs):
+        told = dict(num_classes=SMALL, arm=arm, kind='trained', epochs=2, rate=0.003, curve=[dict(top1=top1)])
+        return dict(told, **kwargs)
+
+    # the oldest records do not tell their warm-up
+    records = [record('fc', 90.0), record('fc', 91.0, warm_up=100), record('ebv-small', 5.0, warm_up=None)]
+    fc, small = comparison_report.beginning_rows(records)
+    assert list(fc.values()) == ['FC', '90.0', '91.0'] and list(small.values()) == [ARMS['ebv-small'].title, '5.0', '']
+    (rates,) = comparison_report.rate_rows(records)
+    assert rates['classifier'] == 'FC' and rates['top-1'] == ' / 90.0 /  / '
+
+
 def test_options_fit_their_configs():
     """Every training's options merge into its config, and say the same in all places."""
     configs = {name: Config.fromfile(REPO / f'{name}.py') for name in (FC, EBV)}
