@@ -133,6 +133,7 @@ ARMS: dict[str, Arm] = {
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
+    'means-ebv-256': Arm('means of 256, trained by EBV', ebv(None, ON_BOTTLENECK), 'ebv', EBV, means=True),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
     'ebv-small': Arm('EBV d = N, no norm, begins small', plain(**BEGUN_SMALL), 'ebv-plain', EBV),

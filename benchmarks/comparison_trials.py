@@ -83,7 +83,7 @@ def every(num_classes: int, names: str, seeds: tuple[int, ...] = (0,)) -> list[T
     return [Trial(num_classes, name, seed) for seed in seeds for name in names.split()]
 
 
-OTHERS = 'fc-sgd fc-256-sgd sampled sampled-256 sampled-ebv-256 sampled-cosine-256 arcface-256 means-256'
+OTHERS = 'fc-sgd fc-256-sgd sampled sampled-256 sampled-ebv-256 sampled-cosine-256 arcface-256 means-256 means-ebv-256'
 FRONT = 'ebv-1024 ebv-4096 ebv-16384 ebv-1024-bare ebv-4096-bare'
 STUDIES: dict[str, list[Trial]] = {
     'rates': [
