@@ -12,8 +12,8 @@ PACE_STEPS = 15
 # Up to 10,000 classes all train for as many epochs; above, for as many seconds.
 EPOCHS = {1_000: 5, 10_000: 1}
 BUDGET = 600.0
-# what fits into the budget for EBV with d = 16,384
-EQUAL_STEPS = 511
+# what fits into the budget for EBV with d = 16,384, and for means of what EBV has trained
+EQUAL_STEPS, EQUAL_MEANS = 511, 1177
 RATE_EPOCHS = 2
 SMALL, MEDIUM, LARGE = 1_000, 10_000, 90_000
 # In the order of the split: N characters are trained, the next ones pretrain a backbone, the next ones are unknown.
@@ -123,7 +123,7 @@ STUDIES: dict[str, list[Trial]] = {
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
         for arm in ('sampled-256', 'ebv-4096-bare', 'fc-256', 'sampled', 'cosine-256')
-    ],
+    ] + [Trial(LARGE, 'means-256', steps=EQUAL_MEANS)],
 }  # fmt: skip
 STUDIES['pace'] = [
     Trial(trial.num_classes, trial.arm, kind=PACE)

@@ -175,9 +175,9 @@ def test_equal_steps_have_a_table_of_their_own():
 
     records = [record('fc-256', 511, 10.0, steps=511), record('ebv-4096', 511, 12.5), record('fc', 150, 30.0)]
     table = comparison_report.step_rows(records)
-    assert [(row['classifier'], row['top-1'], row['s a step']) for row in table] == [
-        ('EBV d = 4096', '12.5', '2.00'),
-        ('FC on 256', '10.0', '2.00'),
+    assert [(row['classifier'], row['top-1'], row['seconds']) for row in table] == [
+        ('EBV d = 4096', '12.5', '1,022'),
+        ('FC on 256', '10.0', '1,022'),
     ]
     assert [comparison_report.in_full(each) for each in records] == [False, True, True]
 
