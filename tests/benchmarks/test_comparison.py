@@ -208,8 +208,8 @@ def test_options_fit_their_configs():
         width = 2048 if config.model.neck is None else config.model.neck.out_channels
         assert head.in_channels == width
         if 'basis' in head:
-            assert head.basis.num_classes == n and config.default_hooks.tau.end == 600
-            assert (n <= head.basis.dim) == (head.tau == config.default_hooks.tau.stop)
+            assert head.basis.num_classes == trained and config.default_hooks.tau.end == 600
+            assert (trained <= head.basis.dim) == (head.tau == config.default_hooks.tau.stop)
             plain = trial.arm.startswith(('ebv-plain', 'ebv-torch', 'ebv-small'))
             assert (head.norm_cfg is None) == plain
         if trial.of.waves:
