@@ -175,8 +175,10 @@ def draw(records: Records, path: Path) -> None:
     figure = new_figure(5.5 * len(sizes), 8)
     grid = figure.subplots(2, len(sizes), squeeze=False)
     for axis, (key, scale, label) in enumerate((('seconds', 60, 'minutes'), ('epoch', 1, 'epochs'))):
+        # the epochs of means, which are one point, are those of a tenth of the classes
+        shown_here = [record for record in curves if key == 'seconds' or len(record['curve']) > 1]
         for panel, size in zip(grid[axis], sizes):
-            for record in (one for one in curves if one['num_classes'] == size):
+            for record in (one for one in shown_here if one['num_classes'] == size):
                 arm, curve = record['arm'], record['curve']
                 x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
                 title = f'{ARMS[arm].title}, rate {record["rate"]:g}'
