@@ -29,6 +29,19 @@ class Arm(NamedTuple):
     pretrained: bool = False
 
 
+def in_head(**settings: object) -> Options:
+    """Settings of the head as options of a config, those of a dict one by one."""
+    out: Options = {}
+    for key, value in settings.items():
+        parts = {f'{key}.{part}': one for part, one in value.items()} if isinstance(value, dict) else {key: value}
+        out |= {f'model.head.{name}': one for name, one in parts.items()}
+    return out
+
+
+def normal(std: float) -> dict[str, object]:
+    return dict(type='Normal', layer='Linear', std=std)
+
+
 ON_FEATURES: Options = {'model.neck': None, 'model.head.in_channels': FEATURES}
 ON_BOTTLENECK: Options = {
     'model.neck.out_channels': BOTTLENECK,
@@ -42,16 +55,11 @@ SGD: Options = {
     'optim_wrapper.optimizer.weight_decay': 1e-4,
 }
 SAMPLED: Options = {
-    'model.head.type': 'SampledClsHead',
-    'model.head.least': BATCH,
+    **in_head(type='SampledClsHead', least=BATCH),
     'default_hooks.sampled.type': 'SampledClassesHook',
 }
 # the host's scale of 64 and margin of .5 are for long trainings; these were not searched for
-ARCFACE: Options = {
-    **{f'model.head.{key}': value for key, value in dict(type='ArcFaceClsHead', scale=32.0, margins=0.2).items()},
-    'model.head._delete_': True,
-    'model.head.loss.type': 'CrossEntropyLoss',
-}
+ARCFACE = in_head(type='ArcFaceClsHead', scale=32.0, margins=0.2, loss=dict(type='CrossEntropyLoss'), _delete_=True)
 
 
 def tau(start: float, stop: float) -> Options:
@@ -69,10 +77,10 @@ def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Ca
         crowded = num_classes > d
         constant = constant_tau(d)
         return {
-            **{f'model.head.basis.{key}': value for key, value in basis.items()},
+            **in_head(basis=basis),
             **(before or (ON_HIDDEN if crowded else ON_FEATURES)),
             **(tau(2 * constant, constant / 2) if crowded else tau(constant, constant)),
-            **({} if norm else {'model.head.norm_cfg': None}),
+            **({} if norm else in_head(norm_cfg=None)),
         }
 
     return options
@@ -80,20 +88,12 @@ def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Ca
 
 def plain(**head: object) -> Callable[[int], Options]:
     """EBV with d = N and no norm of the embedding; ``head`` is what else is set there."""
-    return lambda num_classes: {
-        **ebv(None, norm=False)(num_classes),
-        **{f'model.head.{key}': value for key, value in head.items()},
-    }
-
-
-BEGUN_SMALL = {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=1e-4).items()}
+    return lambda num_classes: {**ebv(None, norm=False)(num_classes), **in_head(**head)}
 
 
 def sampled(head: str, tau: float, std: float) -> Options:
     """A tenth of another classifier than FC on a bottleneck, whose rows begin with this standard deviation."""
-    changes = dict(type=head, tau=tau)
-    changes |= {f'init_cfg.{key}': value for key, value in dict(type='Normal', layer='Linear', std=std).items()}
-    return {**ON_BOTTLENECK, **SAMPLED, **{f'model.head.{key}': value for key, value in changes.items()}}
+    return {**ON_BOTTLENECK, **SAMPLED, **in_head(type=head, tau=tau, init_cfg=normal(std))}
 
 
 def sampled_ebv(num_classes: int) -> Options:
@@ -110,7 +110,7 @@ def sampled_cosine(num_classes: int) -> Options:
 def trained_vectors(num_classes: int) -> Options:
     """Vectors that begin as a basis of d = 256, with the norm and the falling tau that EBV is given."""
     # Kerdock sets of d = 256 end at 33,024 vectors
-    changed = {'model.head.type': 'TrainedVectorsClsHead', 'model.head.basis.method': 'auto'}
+    changed = in_head(type='TrainedVectorsClsHead', basis=dict(method='auto'))
     return {**ebv(BOTTLENECK, ON_FEATURES)(num_classes), **changed}
 
 
@@ -129,14 +129,14 @@ ARMS: dict[str, Arm] = {
     'sampled-cosine-256': Arm('a tenth of trained vectors, d = 256', sampled_cosine, 'cosine-256'),
     'cosine-256': Arm('trained vectors, d = 256', trained_vectors, 'cosine-256', EBV),
     'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
-    'means-256': Arm('means of 256', fixed(ON_BOTTLENECK), 'fc-256', means=True),
+    'means-256': Arm('means of 256, trained by FC', fixed(ON_BOTTLENECK), 'fc-256', means=True),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
     'means-ebv-256': Arm('means of 256, trained by EBV', ebv(None, ON_BOTTLENECK), 'ebv', EBV, means=True),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
-    'ebv-small': Arm('EBV d = N, no norm, begins small', plain(**BEGUN_SMALL), 'ebv-plain', EBV),
+    'ebv-small': Arm('EBV d = N, no norm, begins small', plain(init_cfg=normal(1e-4)), 'ebv-plain', EBV),
     'ebv-hidden': Arm('EBV d = N, hidden layer', ebv(None, ON_HIDDEN), 'ebv-hidden', EBV),
     'ebv-256': Arm('EBV d = 256', ebv(256), 'ebv-256', EBV),
     'ebv-1024': Arm('EBV d = 1024', ebv(1024), 'ebv-256', EBV),
