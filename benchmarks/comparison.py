@@ -91,7 +91,8 @@ class ComparisonTraining(Training):
         parts = record['parts']
         pace = sum(parts.values())
         # the means take one more pass over all images: reading and the backbone forward, a third of both its ways
-        left = BUDGET - (images / BATCH * (parts['data'] + parts['backbone'] / 3) if trial.of.means else 0)
+        means = images / BATCH * (parts['data'] + parts['backbone'] / 3) if trial.of.means else 0
+        left = 60 * (trial.minutes or BUDGET) - means
         return Plan(rate, max(1, int(left / pace)), round(pace, 4))
 
     def command(self) -> list[str]:
@@ -119,7 +120,7 @@ class ComparisonTraining(Training):
             num_classes=trial.num_classes, arm=trial.arm, seed=trial.seed, kind=trial.kind, threads=self.args.threads
         )
         told |= dict(rate=plan.rate, planned_seconds_a_step=plan.seconds_a_step, epochs=trial.epochs)
-        told |= dict(steps=trial.steps, warm_up=trial.warm_up)
+        told |= dict(steps=trial.steps, warm_up=trial.warm_up, minutes=trial.minutes)
         with whole_file(self.args.results / f'{trial.name}.json') as part:
             part.write_text(json.dumps({**told, **json.loads((self.folder / FILE).read_text())}) + '\n')
         if trial.kind != SOURCE:

@@ -37,13 +37,16 @@ class MeasureHook(Hook):
             0: none.
         skip: Where they begin.
         means: Classify by the nearest class mean at the end, among the classes of ``test_dataloader``.
+        also_means: The same beside the classifier, whose time it is not.
     """
 
     priority = 'LOWEST'  # after the checkpoint, whose time does not count
 
-    def __init__(self, clock: str = 'cpu', unknown: int = 0, skip: int = 0, means: bool = False) -> None:
+    def __init__(
+        self, clock: str = 'cpu', unknown: int = 0, skip: int = 0, means: bool = False, also_means: bool = False
+    ) -> None:
         self.now, self.clock = CLOCKS[clock], clock
-        self.unknown, self.skip, self.means = unknown, skip, means
+        self.unknown, self.skip, self.means, self.also_means = unknown, skip, means, also_means
         self._handles = []
 
     # -- a training and its checkpoints
@@ -143,6 +146,10 @@ class MeasureHook(Hook):
             outcome = scores(self.unknown, self.skip) if self.unknown else {}
         elif self.unknown:
             outcome = unknown_scores(runner, self.unknown, self.skip)
+        by_means = None
+        if self.also_means:
+            seconds, top1, top5, _ = nearest_means(runner, self.now)
+            by_means = dict(seconds=round(seconds, 1), top1=round(top1, 2), top5=round(top5, 2))
         state, counted = self.state, max(1, self.state['counted'])
         last = Path(runner.work_dir) / 'last_checkpoint'
         measured = dict(
@@ -158,6 +165,7 @@ class MeasureHook(Hook):
             checkpoint=round(Path(last.read_text().strip()).stat().st_size / 1e6, 1) if last.exists() else None,
             curve=state['curve'],
             unknown=outcome,
+            by_means=by_means,
         )
         with whole_file(Path(runner.work_dir) / FILE) as part:
             part.write_text(json.dumps(measured) + '\n')

@@ -7,6 +7,7 @@ from comparison_arms import ARMS
 from comparison_trials import (
     EQUAL_MEANS,
     EQUAL_STEPS,
+    HOUR,
     LARGE,
     PACE,
     RATES,
@@ -46,7 +47,7 @@ def is_short(record: dict) -> bool:
 
 def in_full(record: dict) -> bool:
     """A training of as many epochs or seconds as all others of its size."""
-    return record['kind'] == TRAINED and record['epochs'] is None and record.get('steps') is None
+    return record['kind'] == TRAINED and all(record.get(key) is None for key in ('epochs', 'steps', 'minutes'))
 
 
 def rows(records: Records) -> list[dict[str, object]]:
@@ -149,6 +150,34 @@ def step_rows(records: Records) -> list[dict[str, object]]:
     ]
 
 
+def hour_rows(records: Records) -> list[dict[str, object]]:
+    """What classifiers reach in an hour, by themselves and by the means of what is before them; best first."""
+    out = []
+    for record in sorted(
+        (record for record in records if record.get('minutes') == HOUR), key=lambda record: -best_top1(record)
+    ):
+        last, means = record['curve'][-1], record['by_means']
+        out.append(
+            {
+                'classifier': ARMS[record['arm']].title,
+                'rate': f'{record["rate"]:g}',
+                'steps': f'{record["iterations"]:,}',
+                'epochs': f'{last["epoch"]:.3g}',
+                'minutes': f'{last["seconds"] / 60:.1f}',
+                'top-1': f'{last["top1"]:.1f}',
+                'top-5': f'{last["top5"]:.1f}',
+                'unknown': f'{100 * record["unknown"]["logit"]:.1f}',
+                'by means: minutes more': '' if means is None else f'{means["seconds"] / 60:.1f}',
+                'their top-1': '' if means is None else f'{means["top1"]:.1f}',
+            }
+        )
+    return out
+
+
+def best_top1(record: dict) -> float:
+    return max(record['curve'][-1]['top1'], (record['by_means'] or {}).get('top1', 0))
+
+
 def measured_by(records: Records) -> str:
     """Which clocks and machines the figures are of, each once."""
     kinds = dict.fromkeys(f'{CLOCKS[record["clock"]]}; {record["machine"]}' for record in records)
@@ -196,6 +225,7 @@ def report(results: Path, page: Path, console: Console) -> int:
     table = rows(records)
     measured = f'{markdown_table(table)}\n\n{known}. {measured_by(records)}' if table else NOT_MEASURED
     others = {
+        'hour': hour_rows(records),
         'equal steps': step_rows(records),
         'learning rates': rate_rows(records),
         'beginnings': beginning_rows(records),

@@ -11,7 +11,7 @@ WARM_UP = 100
 PACE_STEPS = 15
 # Up to 10,000 classes all train for as many epochs; above, for as many seconds.
 EPOCHS = {1_000: 5, 10_000: 1}
-BUDGET = 600.0
+BUDGET, HOUR = 10, 60  # minutes
 # what fits into the budget for EBV with d = 16,384, and for means of what EBV has trained
 EQUAL_STEPS, EQUAL_MEANS = 511, 1177
 RATE_EPOCHS = 2
@@ -40,6 +40,7 @@ class Trial:
     kind: str = TRAINED
     steps: int | None = None  # as many for all, whatever they take
     warm_up: int | None = None  # steps; None: a tenth, WARM_UP at most
+    minutes: int | None = None  # of the budget; None: as all others of its size
 
     @property
     def name(self) -> str:
@@ -47,8 +48,9 @@ class Trial:
         epochs = [] if self.epochs is None or self.kind != TRAINED else [f'{self.epochs}epochs']
         steps = [] if self.steps is None else [f'{self.steps}steps']
         warm_up = [] if self.warm_up is None else [f'warm{self.warm_up}']
+        minutes = [] if self.minutes is None else [f'{self.minutes}minutes']
         end = f's{self.seed}' if self.kind == TRAINED else self.kind
-        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *warm_up, *epochs, *steps, end])
+        return '_'.join([f'n{self.num_classes}', self.arm, *rate, *warm_up, *epochs, *steps, *minutes, end])
 
     @property
     def of(self) -> Arm:
@@ -120,6 +122,10 @@ STUDIES: dict[str, list[Trial]] = {
           for arm in ('ebv-16384-bare', 'ebv-16384-on-256', 'fc-256', 'sampled-256')),
         *(Trial(LARGE, f'{arm}-pretrained', rate=0.01) for arm in ('ebv-16384-bare', 'ebv-16384-on-256')),
     ],
+    'hour': [
+        Trial(LARGE, arm, minutes=HOUR)
+        for arm in ('means-ebv-256', 'sampled-256', 'means-256', 'sampled-ebv-256', 'fc-256', 'ebv-4096-bare')
+    ],
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
         for arm in ('sampled-256', 'ebv-4096-bare', 'fc-256', 'sampled', 'cosine-256')
@@ -178,7 +184,8 @@ def options(trial: Trial, plan: Plan, clock: str, data: str, backbone: str | Non
         chosen.pop('default_hooks.checkpoint.interval')
         return {**chosen, 'default_hooks.checkpoint': None}
     if trial.kind == TRAINED and trial.epochs is None:
-        measure = dict(unknown=UNKNOWN, skip=n + PRETRAINING, means=arm.means)
+        also_means = trial.minutes is not None and not arm.means
+        measure = dict(unknown=UNKNOWN, skip=n + PRETRAINING, means=arm.means, also_means=also_means)
         chosen |= {f'default_hooks.measure.{key}': value for key, value in measure.items()}
     return chosen
 

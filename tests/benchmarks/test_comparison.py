@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import comparison
+import comparison_hook
 import comparison_report
 import comparison_trials
 import pytest
@@ -116,7 +117,7 @@ def test_the_smallest_form(run, tmp_path, monkeypatch):
     monkeypatch.setattr(ComparisonTraining, 'start', None)
     assert run(*trials) == (records, [])
     page = tmp_path / 'page.md'
-    names_of_tables = ('comparison', 'equal steps', 'learning rates', 'beginnings')
+    names_of_tables = ('comparison', 'hour', 'equal steps', 'learning rates', 'beginnings')
     blocks = [comparison_report.MARKER.format(name) for name in names_of_tables]
     page.write_text(''.join(f'{block}\nold\n{END}\nafter\n' for block in blocks))
     monkeypatch.setattr(comparison_report, 'STUDIES', {'rates': trials, 'beginning': []})
@@ -126,6 +127,26 @@ def test_the_smallest_form(run, tmp_path, monkeypatch):
     assert 'old' not in text and text.endswith('after\n') and text.count('\n| 40 |') == 4
     assert all(ARMS[name].title in text for name in names) and 'beside other jobs' in text
     assert (tmp_path / comparison_report.PICTURE).stat().st_size > 1000
+
+
+def test_means_beside_the_classifier(run, monkeypatch):
+    """They are asked of the same network, and do not count into the classifier's time or outcome."""
+    asked = []
+    found = comparison_hook.nearest_means
+
+    def nearest_means(runner, now):
+        asked.append(found(runner, now))
+        return asked[-1]
+
+    monkeypatch.setattr(comparison_hook, 'nearest_means', nearest_means)
+    short, both = Trial(N, 'sampled-256', steps=2), Trial(N, 'sampled-256', steps=2, minutes=60)
+    (alone, record), failed = run(short, both)
+    assert not failed and alone['by_means'] is None
+    ((seconds, top1, top5, _),) = asked
+    assert record['by_means'] == dict(seconds=round(seconds, 1), top1=round(top1, 2), top5=round(top5, 2))
+    assert record['curve'][-1]['seconds'] == pytest.approx(record['seconds'], abs=0.1)
+    assert [p['top1'] for p in record['curve']] == [p['top1'] for p in alone['curve']]
+    assert record['unknown'] == alone['unknown']
 
 
 def test_a_training_that_was_cut_off_makes_up_for_its_validation(run, monkeypatch):
@@ -157,9 +178,12 @@ def test_a_budget_becomes_iterations(run, monkeypatch):
     (record,), failed = run(trial.pace())
     assert not failed and record['curve'] == [] and record['iterations'] == 4 and record['checkpoint'] is None
     pace = sum(record['parts'].values())
-    monkeypatch.setattr(comparison, 'BUDGET', 7.5 * pace)
+    monkeypatch.setattr(comparison, 'BUDGET', 7.5 * pace / 60)
     plan = ComparisonTraining(trial, run.args).plan()
     assert plan == Plan(0.003, 7, round(pace, 4))
+    longer = Trial(N, 'fc-256', minutes=60)
+    assert longer.pace() == trial.pace() and longer.name == 'n40_fc-256_60minutes_s0'
+    assert ComparisonTraining(longer, run.args).plan().iterations == int(3600 / pace)
     means = ComparisonTraining(Trial(N, 'means-256'), run.args)
     assert means.plan().iterations == 0  # its own pace is not measured yet
     equal = Trial(N, 'fc-256', steps=5)
@@ -180,6 +204,23 @@ def test_equal_steps_have_a_table_of_their_own():
         ('FC on 256', '10.0', '1,022'),
     ]
     assert [comparison_report.in_full(each) for each in records] == [False, True, True]
+
+
+def test_the_hour_has_a_table_of_its_own():
+    def record(arm, top1, by_means, minutes=60):
+        last = dict(epoch=3.2, seconds=3540.0, top1=top1, top5=2 * top1)
+        told = dict(arm=arm, kind='trained', epochs=None, rate=0.01, iterations=12_000, minutes=minutes)
+        return dict(told, curve=[last], unknown=dict(logit=0.6), by_means=by_means and dict(seconds=120, top1=by_means))
+
+    records = [record('fc-256', 30.0, 35.0), record('means-256', 40.0, None), record('sampled-256', 20.0, 45.0)]
+    other = record('ebv', 50.0, None, minutes=None)
+    table = comparison_report.hour_rows([*records, other])
+    assert [(row['classifier'], row['top-1'], row['their top-1'], row['minutes']) for row in table] == [
+        ('a tenth of FC on 256', '20.0', '45.0', '59.0'),
+        ('means of 256, trained by FC', '40.0', '', '59.0'),
+        ('FC on 256', '30.0', '35.0', '59.0'),
+    ]
+    assert [comparison_report.in_full(each) for each in (records[0], other)] == [False, True]
 
 
 def test_warm_ups_have_a_table_of_their_own():
