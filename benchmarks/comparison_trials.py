@@ -129,7 +129,9 @@ STUDIES: dict[str, list[Trial]] = {
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
         for arm in ('sampled-256', 'ebv-4096-bare', 'fc-256', 'sampled', 'cosine-256')
-    ] + [Trial(LARGE, 'means-256', steps=EQUAL_MEANS)],
+    ] + [Trial(LARGE, 'means-256', seed, steps=EQUAL_MEANS) for seed in (0, 1)],
+    # of what is ahead
+    'seeds': [*every(MEDIUM, 'means-ebv-256 means-256 fc-256', (1,)), Trial(LARGE, 'means-ebv-256', 1)],
 }  # fmt: skip
 STUDIES['pace'] = [
     Trial(trial.num_classes, trial.arm, kind=PACE)
