@@ -151,5 +151,6 @@ ARMS: dict[str, Arm] = {
 for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
 for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'sampled-ebv-256', 'sampled-cosine-256', 'cosine-256', 'ebv',
-             'ebv-4096', 'ebv-16384', 'ebv-4096-bare', 'ebv-16384-bare', 'ebv-16384-on-256'):  # fmt: skip
+             'ebv-4096', 'ebv-16384', 'ebv-1024-bare', 'ebv-4096-bare', 'ebv-16384-bare',
+             'ebv-16384-on-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)

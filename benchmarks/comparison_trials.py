@@ -120,7 +120,8 @@ STUDIES: dict[str, list[Trial]] = {
           for rate in (0.003, 0.03)),
         *(Trial(LARGE, f'{arm}-pretrained', rate=0.003)
           for arm in ('ebv-16384-bare', 'ebv-16384-on-256', 'fc-256', 'sampled-256')),
-        *(Trial(LARGE, f'{arm}-pretrained', rate=0.01) for arm in ('ebv-16384-bare', 'ebv-16384-on-256')),
+        *(Trial(LARGE, f'{arm}-pretrained', rate=0.01)
+          for arm in ('ebv-1024-bare', 'ebv-4096-bare', 'ebv-16384-bare', 'ebv-16384-on-256')),
     ],
     'hour': [
         Trial(LARGE, arm, minutes=HOUR)
