@@ -58,8 +58,12 @@ SAMPLED: Options = {
     **in_head(type='SampledClsHead', least=BATCH),
     'default_hooks.sampled.type': 'SampledClassesHook',
 }
-# the host's scale of 64 and margin of .5 are for long trainings; these were not searched for
-ARCFACE = in_head(type='ArcFaceClsHead', scale=32.0, margins=0.2, loss=dict(type='CrossEntropyLoss'), _delete_=True)
+
+
+def arcface(scale: float = 32.0, margin: float = 0.2) -> Options:
+    """Cosines to trained vectors; the host's own scale of 64 and margin of .5 are for long trainings."""
+    head = in_head(type='ArcFaceClsHead', loss=dict(type='CrossEntropyLoss'), _delete_=True)
+    return {**ON_BOTTLENECK, **head, **in_head(scale=scale, margins=margin)}
 
 
 def tau(start: float, stop: float) -> Options:
@@ -128,8 +132,13 @@ ARMS: dict[str, Arm] = {
     'sampled-256': Arm('a tenth of FC on 256', fixed(ON_BOTTLENECK, SAMPLED), 'sampled-256'),
     'sampled-cosine-256': Arm('a tenth of trained vectors, d = 256', sampled_cosine, 'cosine-256'),
     'cosine-256': Arm('trained vectors, d = 256', trained_vectors, 'cosine-256', EBV),
-    'arcface-256': Arm('ArcFace on 256', fixed(ON_BOTTLENECK, ARCFACE), 'arcface-256'),
+    'arcface-256': Arm('ArcFace on 256', fixed(arcface()), 'arcface-256'),
     'means-256': Arm('means of 256, trained by FC', fixed(ON_BOTTLENECK), 'fc-256', means=True),
+    'means-cosine-256': Arm('means of 256, trained by cosines', fixed(arcface(margin=0.0)), 'arcface-256', means=True),
+    'means-arcface-256': Arm('means of 256, trained by ArcFace', fixed(arcface()), 'arcface-256', means=True),
+    'means-arcface-64-256': Arm(
+        "means of 256, trained by ArcFace, the host's scale", fixed(arcface(64.0, 0.5)), 'arcface-256', means=True
+    ),
     'ebv': Arm('EBV d = N', ebv(None), 'ebv', EBV),
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
@@ -152,5 +161,5 @@ for name in ('fc', 'fc-hidden', 'ebv-4096', 'ebv-16384'):
     ARMS[f'{name}-waves'] = ARMS[name]._replace(title=f'{ARMS[name].title}, waves', waves=True)
 for name in ('fc', 'fc-256', 'sampled', 'sampled-256', 'sampled-ebv-256', 'sampled-cosine-256', 'cosine-256', 'ebv',
              'ebv-4096', 'ebv-16384', 'ebv-1024-bare', 'ebv-4096-bare', 'ebv-16384-bare',
-             'ebv-16384-on-256'):  # fmt: skip
+             'ebv-16384-on-256', 'means-256', 'means-ebv-256'):  # fmt: skip
     ARMS[f'{name}-pretrained'] = ARMS[name]._replace(title=f'{ARMS[name].title}, pretrained', pretrained=True)

@@ -110,7 +110,8 @@ STUDIES: dict[str, list[Trial]] = {
         *every(MEDIUM, 'ebv-4096-pretrained fc-pretrained fc-256-pretrained'),
         *every(LARGE, 'ebv-16384-bare-pretrained ebv-16384-pretrained ebv-4096-bare-pretrained '
                       'ebv-16384-on-256-pretrained fc-pretrained fc-256-pretrained sampled-256-pretrained '
-                      'sampled-ebv-256-pretrained sampled-cosine-256-pretrained'),
+                      'sampled-ebv-256-pretrained sampled-cosine-256-pretrained '
+                      'means-256-pretrained means-ebv-256-pretrained'),
     ],
     # the rate that is best on 1,000 classes need not be so on more
     'other-rates': [
@@ -125,14 +126,26 @@ STUDIES: dict[str, list[Trial]] = {
     ],
     'hour': [
         Trial(LARGE, arm, minutes=HOUR)
-        for arm in ('means-ebv-256', 'sampled-256', 'means-256', 'sampled-ebv-256', 'fc-256', 'ebv-4096-bare')
+        for arm in ('means-ebv-256', 'sampled-256', 'means-256', 'sampled-ebv-256', 'fc-256', 'ebv-4096-bare',
+                    'means-arcface-256', 'sampled-cosine-256')
     ],
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
         for arm in ('sampled-256', 'ebv-4096-bare', 'fc-256', 'sampled', 'cosine-256')
     ] + [Trial(LARGE, 'means-256', seed, steps=EQUAL_MEANS) for seed in (0, 1)],
+    # what else trains the embedding of the means
+    'embeddings': [
+        *every(MEDIUM, 'means-arcface-256 means-cosine-256 means-arcface-64-256', (0, 1)),
+        *(Trial(LARGE, arm, seed, steps=EQUAL_MEANS)
+          for arm in ('means-arcface-256', 'means-cosine-256')
+          for seed in (0, 1)),
+    ],
     # of what is ahead
-    'seeds': [*every(MEDIUM, 'means-ebv-256 means-256 fc-256', (1,)), Trial(LARGE, 'means-ebv-256', 1)],
+    'seeds': [
+        *every(MEDIUM, 'means-ebv-256 means-256 fc-256', (1,)),
+        Trial(LARGE, 'means-ebv-256', 1),
+        *(Trial(LARGE, arm, 1, minutes=HOUR) for arm in ('sampled-ebv-256', 'sampled-256', 'means-ebv-256')),
+    ],
 }  # fmt: skip
 STUDIES['pace'] = [
     Trial(trial.num_classes, trial.arm, kind=PACE)
