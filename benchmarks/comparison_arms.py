@@ -90,6 +90,11 @@ def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Ca
     return options
 
 
+def with_margin(num_classes: int) -> Options:
+    """EBV with d = N on a bottleneck, and the margin of ArcFace."""
+    return {**ebv(None, ON_BOTTLENECK)(num_classes), **in_head(type='MarginEBVClsHead', margin=0.2)}
+
+
 def plain(**head: object) -> Callable[[int], Options]:
     """EBV with d = N and no norm of the embedding; ``head`` is what else is set there."""
     return lambda num_classes: {**ebv(None, norm=False)(num_classes), **in_head(**head)}
@@ -143,6 +148,7 @@ ARMS: dict[str, Arm] = {
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
     'means-ebv-256': Arm('means of 256, trained by EBV', ebv(None, ON_BOTTLENECK), 'ebv', EBV, means=True),
+    'means-ebv-margin-256': Arm('means of 256, trained by EBV with a margin', with_margin, 'ebv', EBV, means=True),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),
     'ebv-small': Arm('EBV d = N, no norm, begins small', plain(init_cfg=normal(1e-4)), 'ebv-plain', EBV),

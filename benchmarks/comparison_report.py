@@ -1,6 +1,7 @@
 """The tables and the picture of benchmarks/comparison.py, from the results that are there."""
 
 import json
+import statistics
 from pathlib import Path
 
 from comparison_arms import ARMS
@@ -133,49 +134,59 @@ def beginning_rows(records: Records) -> list[dict[str, object]]:
     return rows
 
 
+def by_seed(records: Records) -> list[Records]:
+    """The trainings of each classifier and learning rate together; the best first."""
+    groups: dict[tuple[str, float], Records] = {}
+    for record in records:
+        groups.setdefault((record['arm'], record['rate']), []).append(record)
+    return sorted(groups.values(), key=lambda group: -statistics.mean(map(best_top1, group)))
+
+
+def best_top1(record: dict) -> float:
+    return max(record['curve'][-1]['top1'], (record['by_means'] or {}).get('top1', 0))
+
+
 def step_rows(records: Records) -> list[dict[str, object]]:
     """What classifiers reach after as many steps, whatever these take; fewest steps and best first."""
     trained = [record for record in records if record['num_classes'] == LARGE and record['kind'] == TRAINED]
-    equal = [record for record in trained if record['iterations'] in (EQUAL_STEPS, EQUAL_MEANS)]
-    return [
-        {
-            'classifier': ARMS[record['arm']].title,
-            'rate': f'{record["rate"]:g}',
-            'steps': record['iterations'],
-            'seconds': f'{record["seconds"]:,.0f}',
-            'top-1': f'{record["curve"][-1]["top1"]:.1f}',
-            'top-5': f'{record["curve"][-1]["top5"]:.1f}',
-        }
-        for record in sorted(equal, key=lambda record: (record['iterations'], -record['curve'][-1]['top1']))
-    ]
+    out = []
+    for steps in (EQUAL_STEPS, EQUAL_MEANS):
+        for group in by_seed([record for record in trained if record['iterations'] == steps]):
+            last = [record['curve'][-1] for record in group]
+            out.append(
+                {
+                    'classifier': ARMS[group[0]['arm']].title,
+                    'rate': f'{group[0]["rate"]:g}',
+                    'steps': f'{steps:,}',
+                    'seconds': ', '.join(f'{record["seconds"]:,.0f}' for record in group),
+                    'top-1': cell([point['top1'] for point in last]),
+                    'top-5': cell([point['top5'] for point in last]),
+                }
+            )
+    return out
 
 
 def hour_rows(records: Records) -> list[dict[str, object]]:
     """What classifiers reach in an hour, by themselves and by the means of what is before them; best first."""
     out = []
-    for record in sorted(
-        (record for record in records if record.get('minutes') == HOUR), key=lambda record: -best_top1(record)
-    ):
-        last, means = record['curve'][-1], record['by_means']
+    for group in by_seed([record for record in records if record.get('minutes') == HOUR]):
+        last = [record['curve'][-1] for record in group]
+        means = [record['by_means'] for record in group if record['by_means']]
         out.append(
             {
-                'classifier': ARMS[record['arm']].title,
-                'rate': f'{record["rate"]:g}',
-                'steps': f'{record["iterations"]:,}',
-                'epochs': f'{last["epoch"]:.3g}',
-                'minutes': f'{last["seconds"] / 60:.1f}',
-                'top-1': f'{last["top1"]:.1f}',
-                'top-5': f'{last["top5"]:.1f}',
-                'unknown': f'{100 * record["unknown"]["logit"]:.1f}',
-                'by means: minutes more': '' if means is None else f'{means["seconds"] / 60:.1f}',
-                'their top-1': '' if means is None else f'{means["top1"]:.1f}',
+                'classifier': ARMS[group[0]['arm']].title,
+                'rate': f'{group[0]["rate"]:g}',
+                'steps': ', '.join(f'{record["iterations"]:,}' for record in group),
+                'epochs': f'{last[0]["epoch"]:.3g}',
+                'minutes': cell([point['seconds'] / 60 for point in last]),
+                'top-1': cell([point['top1'] for point in last]),
+                'top-5': cell([point['top5'] for point in last]),
+                'unknown': cell([100 * record['unknown']['logit'] for record in group]),
+                'by means: minutes more': cell([each['seconds'] / 60 for each in means]),
+                'their top-1': cell([each['top1'] for each in means]),
             }
         )
     return out
-
-
-def best_top1(record: dict) -> float:
-    return max(record['curve'][-1]['top1'], (record['by_means'] or {}).get('top1', 0))
 
 
 def measured_by(records: Records) -> str:

@@ -127,7 +127,7 @@ STUDIES: dict[str, list[Trial]] = {
     'hour': [
         Trial(LARGE, arm, minutes=HOUR)
         for arm in ('means-ebv-256', 'sampled-256', 'means-256', 'sampled-ebv-256', 'fc-256', 'ebv-4096-bare',
-                    'means-arcface-256', 'sampled-cosine-256')
+                    'means-arcface-64-256', 'sampled-cosine-256')
     ],
     'steps': [
         Trial(LARGE, f'{arm}-pretrained', steps=EQUAL_STEPS)
@@ -135,9 +135,9 @@ STUDIES: dict[str, list[Trial]] = {
     ] + [Trial(LARGE, 'means-256', seed, steps=EQUAL_MEANS) for seed in (0, 1)],
     # what else trains the embedding of the means
     'embeddings': [
-        *every(MEDIUM, 'means-arcface-256 means-cosine-256 means-arcface-64-256', (0, 1)),
+        *every(MEDIUM, 'means-arcface-256 means-cosine-256 means-arcface-64-256 means-ebv-margin-256', (0, 1)),
         *(Trial(LARGE, arm, seed, steps=EQUAL_MEANS)
-          for arm in ('means-arcface-256', 'means-cosine-256')
+          for arm in ('means-arcface-64-256', 'means-cosine-256')
           for seed in (0, 1)),
     ],
     # of what is ahead

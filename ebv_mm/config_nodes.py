@@ -1,6 +1,6 @@
 """Finding one's way in a config: its dicts, wherever they stand in it, and their types."""
 
-from typing import Callable, Iterator
+from typing import Callable, Iterator, List
 
 
 def nodes(config: object, path: str = '') -> Iterator[tuple]:
@@ -25,3 +25,10 @@ def type_name(node: dict) -> str:
     """The type of a node without its scope: a name, also where a pure Python config has the class itself."""
     kind = node.get('type', '')
     return (kind if isinstance(kind, str) else getattr(kind, '__name__', '')).rpartition('.')[2]
+
+
+def imports_with_ours(cfg: dict) -> List[str]:
+    """What a config's ``custom_imports`` import, ours among them."""
+    own = (cfg.get('custom_imports') or {}).get('imports', [])
+    own = [own] if isinstance(own, str) else list(own)
+    return own if 'ebv_mm' in own else [*own, 'ebv_mm']

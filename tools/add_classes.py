@@ -3,13 +3,12 @@
 import argparse
 from pathlib import Path
 
-from mmengine.runner import save_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from ebv_mm.export.models import save_model
 from ebv_mm.launch import existing_checkpoint, existing_file, one_sentence
 from ebv_mm.launch.configs import read_config
 from ebv_mm.more_classes import add_classes
-from ebv_mm.output import whole_file
 
 
 def main(argv=None) -> None:
@@ -30,10 +29,7 @@ def main(argv=None) -> None:
         changes = add_classes(cfg, state, args.add, args.out)
         stem = args.out / f'{Path(args.config).stem}_plus{args.add}'
         cfg.load_from = f'{stem}.pth'
-        with whole_file(Path(f'{stem}.py')) as part:  # not with_suffix: names have dots, as regnetx-1.6gf
-            cfg.dump(part)
-        with whole_file(Path(f'{stem}.pth')) as part:
-            save_checkpoint(dict(state_dict=state, meta={}), str(part))
+        save_model(cfg, state, stem)
         for change in changes:
             print(change)
         print(f'{stem}.py, {stem}.pth; name the new classes in its data sets, then: python tools/train.py {stem}.py')

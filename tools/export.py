@@ -10,12 +10,11 @@ import json
 from pathlib import Path
 
 import torch
-from mmengine.runner import save_checkpoint
 
 from ebv_mm.export import FORMATS, agreement, linear_twin, networks_of, plugged, run_file, write
 from ebv_mm.export.files import OPSET, SUFFIX
 from ebv_mm.export.linear import names_of_ours
-from ebv_mm.export.models import image_of, load_model, test_batches
+from ebv_mm.export.models import image_of, load_model, save_model, test_batches
 from ebv_mm.launch import argument_parser, existing_checkpoint, load_config, one_sentence
 from ebv_mm.launch.data_files import check_data
 from ebv_mm.output import whole_file
@@ -101,11 +100,7 @@ def description(model: torch.nn.Module, images: torch.Tensor) -> dict:
 def export_linear(model: torch.nn.Module, cfg, batches: list, stem: Path) -> None:
     twin, twin_cfg, scales = linear_twin(model, cfg, batches)
     stem = stem.with_name(f'{stem.name}_fc')
-    meta = {} if model.dataset_meta is None else dict(dataset_meta=model.dataset_meta)
-    with whole_file(Path(f'{stem}.py')) as part:  # not with_suffix: names have dots, as regnetx-1.6gf
-        twin_cfg.dump(part)
-    with whole_file(Path(f'{stem}.pth')) as part:
-        save_checkpoint(dict(state_dict=twin.state_dict(), meta=meta), str(part))
+    save_model(twin_cfg, twin.state_dict(), stem, model.dataset_meta)
     for name, scale in scales.items():
         print(f'{name}: scale {scale:.4g}')
     print(f'{stem}.py, {stem}.pth')

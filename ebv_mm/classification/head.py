@@ -59,7 +59,6 @@ class EBVClsHead(LinearClsHead):
         balanced = init_cfg is None if balanced_init is None else balanced_init
         layer = dict(basis=basis, tau=tau, balanced_init=balanced, norm_cfg=norm_cfg, reserve=reserve)
         self.fc = EBVLinear(in_channels, num_classes, **layer)
-        warn_if_far(num_classes, self.fc.dim, tau)
         self.predict_topk = predict_topk
         possible = smoothing_of(self.loss_module) is not None and not self.cal_acc
         if streaming and not possible:
@@ -75,6 +74,11 @@ class EBVClsHead(LinearClsHead):
         self.streaming = possible and num_classes >= MANY_CLASSES if streaming is None else streaming
         if self.streaming:
             self.loss_module = StreamedLoss(self.loss_module)
+
+    def init_weights(self) -> None:
+        """Called where training begins: that is when d and tau matter, and not where a trained model is built."""
+        super().init_weights()
+        warn_if_far(self.num_classes, self.fc.dim, self.fc.tau)
 
     def loss(self, feats: Tuple[Tensor], data_samples: List[DataSample], **kwargs) -> dict:
         if not self.streaming:

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from yapf.yapflib.yapf_api import FormatCode
 
 from ..basis import best_bound, closed_forms
+from ..config_nodes import imports_with_ours
 from .classifiers import Classifier, ConversionError, Found, find_classifiers
 
 # From so many vectors on, a matrix of d = N takes more memory than most models.
@@ -115,7 +116,7 @@ def converted(cfg: Config, conversion: Conversion) -> Config:
         for key in classifier.path:
             node = node[key]
         node.update(deepcopy(changes))
-    cfg.custom_imports = dict(imports=_imports(cfg), allow_failed_imports=False)
+    cfg.custom_imports = dict(imports=imports_with_ours(cfg), allow_failed_imports=False)
     return cfg
 
 
@@ -141,7 +142,11 @@ def delta(cfg: Config, source: Union[str, Path], conversion: Conversion, folder:
     base = str(source) if '::' in str(source) else Path(os.path.relpath(source, folder)).as_posix()
     bases = {repr(changes['basis']): changes['basis'] for changes in conversion.changes}
     names = {key: 'basis' if len(bases) == 1 else f'basis_{conversion_size(value)}' for key, value in bases.items()}
-    lines = [f'_base_ = {base!r}', f'custom_imports = dict(imports={_imports(cfg)!r}, allow_failed_imports=False)', '']
+    lines = [
+        f'_base_ = {base!r}',
+        f'custom_imports = dict(imports={imports_with_ours(cfg)!r}, allow_failed_imports=False)',
+        '',
+    ]
     lines += [f'{names[key]} = {_text(value)}' for key, value in bases.items()]
     tree: dict = {}
     for classifier, changes in zip(conversion.found.classifiers, conversion.changes):
@@ -193,12 +198,6 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return '{' + ', '.join(f'{key!r}: {_text(item)}' for key, item in value.items()) + '}'
     return repr(value)
-
-
-def _imports(cfg: Config) -> List[str]:
-    own = (cfg.get('custom_imports') or {}).get('imports', [])
-    own = [own] if isinstance(own, str) else list(own)
-    return [*own, 'ebv_mm'] if 'ebv_mm' not in own else own
 
 
 def _first_line(error: Exception) -> str:

@@ -1,18 +1,20 @@
-"""A trained model, and the images to try it on, from config and checkpoint."""
+"""A trained model, from config and checkpoint and to both, and the images to try it on."""
 
 from copy import deepcopy
 from itertools import islice
-from typing import Iterator
+from pathlib import Path
+from typing import Dict, Iterator, Optional
 
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
-from mmengine.runner import Runner
+from mmengine.runner import Runner, save_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
-from torch import nn
+from torch import Tensor, nn
 
 from ..launch.configs import ConfigError, scope_of_model
+from ..output import whole_file
 
 
 def load_model(cfg: Config, checkpoint: str) -> nn.Module:
@@ -38,6 +40,16 @@ def load_model(cfg: Config, checkpoint: str) -> nn.Module:
         raise ConfigError(f"{checkpoint!r} has {ours[0]}, of an EBV layer that the config's model lacks; give its own")
     model.dataset_meta = content.get('meta', {}).get('dataset_meta')
     return model.eval()
+
+
+def save_model(cfg: Config, state: Dict[str, Tensor], stem: Path, dataset_meta: Optional[dict] = None) -> None:
+    """Write a config, ``STEM.py``, and a checkpoint, ``STEM.pth``."""
+    # not with_suffix: names have dots, as regnetx-1.6gf
+    with whole_file(Path(f'{stem}.py')) as part:
+        cfg.dump(part)
+    with whole_file(Path(f'{stem}.pth')) as part:
+        meta = {} if dataset_meta is None else dict(dataset_meta=dataset_meta)
+        save_checkpoint(dict(state_dict=state, meta=meta), str(part))
 
 
 def test_batches(cfg: Config, count: int) -> Iterator[dict]:

@@ -194,16 +194,21 @@ def test_a_budget_becomes_iterations(run, monkeypatch):
 def test_equal_steps_have_a_table_of_their_own():
     def record(arm, iterations, top1, **kwargs):
         curve = [dict(top1=0.0, top5=0.0), dict(top1=top1, top5=2 * top1)]
-        told = dict(num_classes=LARGE, arm=arm, kind='trained', epochs=None, rate=0.003, seconds=1022.0)
+        told = dict(num_classes=LARGE, arm=arm, kind='trained', epochs=None, rate=0.003, seconds=1022.0, by_means=None)
         return dict(told, iterations=iterations, curve=curve, **kwargs)
 
-    records = [record('fc-256', 511, 10.0, steps=511), record('ebv-4096', 511, 12.5), record('fc', 150, 30.0)]
+    records = [
+        record('fc-256', 511, 10.0, steps=511),
+        record('fc-256', 511, 14.0, steps=511),
+        record('ebv-4096', 511, 12.5),
+        record('fc', 150, 30.0),
+    ]
     table = comparison_report.step_rows(records)
     assert [(row['classifier'], row['top-1'], row['seconds']) for row in table] == [
         ('EBV d = 4096', '12.5', '1,022'),
-        ('FC on 256', '10.0', '1,022'),
+        ('FC on 256', '10.0, 14.0', '1,022, 1,022'),
     ]
-    assert [comparison_report.in_full(each) for each in records] == [False, True, True]
+    assert [comparison_report.in_full(each) for each in records] == [False, False, True, True]
 
 
 def test_the_hour_has_a_table_of_its_own():
@@ -213,12 +218,13 @@ def test_the_hour_has_a_table_of_its_own():
         return dict(told, curve=[last], unknown=dict(logit=0.6), by_means=by_means and dict(seconds=120, top1=by_means))
 
     records = [record('fc-256', 30.0, 35.0), record('means-256', 40.0, None), record('sampled-256', 20.0, 45.0)]
+    records.append(record('fc-256', 30.0, 36.0))
     other = record('ebv', 50.0, None, minutes=None)
     table = comparison_report.hour_rows([*records, other])
     assert [(row['classifier'], row['top-1'], row['their top-1'], row['minutes']) for row in table] == [
         ('a tenth of FC on 256', '20.0', '45.0', '59.0'),
         ('means of 256, trained by FC', '40.0', '', '59.0'),
-        ('FC on 256', '30.0', '35.0', '59.0'),
+        ('FC on 256', '30.0, 30.0', '35.0, 36.0', '59.0, 59.0'),
     ]
     assert [comparison_report.in_full(each) for each in (records[0], other)] == [False, True]
 
