@@ -90,7 +90,7 @@ def classify_by_means(cfg: Config, model: nn.Module, means: Tensor, folder: Path
     head = dict(type='EBVClsHead', num_classes=num_classes, in_channels=channels, basis=str(file), **kept)
     cfg.model.head = head
     cfg.custom_imports = dict(imports=imports_with_ours(cfg), allow_failed_imports=False)
-    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper', 'param_scheduler', 'load_from'):
+    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper', 'param_scheduler', 'load_from', 'work_dir'):
         cfg[key] = None
     for preprocessor in (cfg.get('data_preprocessor'), cfg.model.get('data_preprocessor')):
         if preprocessor and preprocessor.get('num_classes') is not None:
