@@ -90,6 +90,11 @@ def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Ca
     return options
 
 
+def softer(num_classes: int) -> Options:
+    """EBV with d = N on a bottleneck, at a larger tau."""
+    return {**ebv(None, ON_BOTTLENECK)(num_classes), **tau(*[1.75 * constant_tau(num_classes)] * 2)}
+
+
 def with_margin(num_classes: int) -> Options:
     """EBV with d = N on a bottleneck, and the margin of ArcFace."""
     return {**ebv(None, ON_BOTTLENECK)(num_classes), **in_head(type='MarginEBVClsHead', margin=0.2)}
@@ -148,6 +153,7 @@ ARMS: dict[str, Arm] = {
     'ebv-on-256': Arm('EBV d = N on 256', ebv(None, ON_BOTTLENECK), 'ebv', EBV),
     'sampled-ebv-256': Arm('a tenth of EBV d = N on 256', sampled_ebv, 'ebv'),
     'means-ebv-256': Arm('means of 256, trained by EBV', ebv(None, ON_BOTTLENECK), 'ebv', EBV, means=True),
+    'means-ebv-soft-256': Arm('means of 256, trained by EBV, larger tau', softer, 'ebv', EBV, means=True),
     'means-ebv-margin-256': Arm('means of 256, trained by EBV with a margin', with_margin, 'ebv', EBV, means=True),
     'ebv-plain': Arm('EBV d = N, no norm', plain(), 'ebv-plain', EBV),
     'ebv-torch': Arm("EBV d = N, no norm, torch's beginning", plain(balanced_init=False), 'ebv-plain', EBV),

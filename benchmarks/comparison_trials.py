@@ -135,7 +135,11 @@ STUDIES: dict[str, list[Trial]] = {
     ] + [Trial(LARGE, 'means-256', seed, steps=EQUAL_MEANS) for seed in (0, 1)],
     # what else trains the embedding of the means
     'embeddings': [
-        *every(MEDIUM, 'means-arcface-256 means-cosine-256 means-arcface-64-256 means-ebv-margin-256', (0, 1)),
+        *every(
+            MEDIUM,
+            'means-arcface-256 means-cosine-256 means-arcface-64-256 means-ebv-soft-256 means-ebv-margin-256',
+            (0, 1),
+        ),
         *(Trial(LARGE, arm, seed, steps=EQUAL_MEANS)
           for arm in ('means-arcface-64-256', 'means-cosine-256')
           for seed in (0, 1)),
