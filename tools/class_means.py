@@ -17,7 +17,7 @@ from ebv_mm.output import Progress
 
 
 def main(argv=None) -> None:
-    parser = argument_parser(__doc__.partition(':')[0])
+    parser = argument_parser(__doc__.partition(':')[0], ranks=False)
     parser.add_argument('checkpoint', type=existing_checkpoint, help='its checkpoint, a file or an address')
     parser.add_argument('--num-classes', type=int, required=True, metavar='N', help='all, trained or not')
     parser.add_argument('--out', type=Path, required=True, metavar='FOLDER', help='for the new config and checkpoint')

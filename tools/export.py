@@ -39,7 +39,7 @@ def main(argv=None) -> None:
 
 
 def parse_args(argv) -> argparse.Namespace:
-    parser = argument_parser(__doc__.partition('\n')[0])
+    parser = argument_parser(__doc__.partition('\n')[0], ranks=False)
     parser.add_argument('checkpoint', type=existing_checkpoint, help='checkpoint, a file or an address')
     parser.add_argument('--to', required=True, choices=[*FORMATS, 'fc'], help='what to make')
     parser.add_argument('--out', metavar='FOLDER', help='where to write (default: WORK_DIR/export)')

@@ -1,4 +1,4 @@
-"""The arguments that training and testing have in common."""
+"""The arguments that tools which read a config have in common."""
 
 import argparse
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from mmengine.config import DictAction
 
 
-def argument_parser(description: str) -> argparse.ArgumentParser:
-    """A parser that knows them."""
+def argument_parser(description: str, ranks: bool = True) -> argparse.ArgumentParser:
+    """A parser that knows them; ``ranks``: also those of a tool that runs in several processes."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('config', type=existing_file, help='config file')
     parser.add_argument('--work-dir', help='folder for logs and checkpoints (default: work_dirs/<config name>)')
@@ -18,11 +18,13 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
         metavar='KEY=VALUE',
         help='settings that override the config, as key=value; nested keys with dots, lists as key="[a,b]"',
     )
-    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none', help='job launcher')
     parser.add_argument('--check', action='store_true', help='only look whether all that the config needs is there')
     parser.add_argument('--traceback', action='store_true', help='show where an error came from')
-    # torch.distributed.launch passes the rank by this flag, torchrun by the variable LOCAL_RANK.
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+    parser.set_defaults(launcher='none', local_rank=0)
+    if ranks:
+        parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], help='job launcher')
+        # torch.distributed.launch passes the rank by this flag, torchrun by the variable LOCAL_RANK.
+        parser.add_argument('--local_rank', '--local-rank', type=int, help=argparse.SUPPRESS)
     return parser
 
 
