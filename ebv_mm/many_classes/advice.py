@@ -127,8 +127,8 @@ def advise(num_classes: int, features: int = DEFAULT_FEATURES) -> Advice:
         f'd = {dim}: N / d = {num_classes / dim:.3g}; the larger N / d is, the more steps it takes to begin. '
         f'The projection has {features if num_classes <= dim else HIDDEN} x {dim} weights, whatever N is.',
         f'tau = {tau:g}: the first logits spread by 1 / (tau sqrt(d)) = {1 / (tau * math.sqrt(dim)):.2g}.',
-        'With a small backbone FC or a sampled softmax on a bottleneck of 256 was ahead by the clock, and an embedding '
-        'of a tenth of the classes with the nearest class mean ahead of both: docs/large_n.md.',
+        'With a small backbone FC or a sampled softmax on a bottleneck of 256 was ahead by the clock, and to train a '
+        'tenth of the classes and classify all by their means (tools/class_means.py) ahead of both: docs/large_n.md.',
     ]
     if num_classes <= dim:
         return Advice(num_classes, features, dim, tau, None, None, 0, True, None, (*reasons, NORM_REASON))
