@@ -143,7 +143,7 @@ def by_seed(records: Records) -> list[Records]:
 
 
 def best_top1(record: dict) -> float:
-    return max(record['curve'][-1]['top1'], (record['by_means'] or {}).get('top1', 0))
+    return max(record['curve'][-1]['top1'], (record.get('by_means') or {}).get('top1', 0))
 
 
 def step_rows(records: Records) -> list[dict[str, object]]:
@@ -171,7 +171,7 @@ def hour_rows(records: Records) -> list[dict[str, object]]:
     out = []
     for group in by_seed([record for record in records if record.get('minutes') == HOUR]):
         last = [record['curve'][-1] for record in group]
-        means = [record['by_means'] for record in group if record['by_means']]
+        means = [record['by_means'] for record in group if record.get('by_means')]
         out.append(
             {
                 'classifier': ARMS[group[0]['arm']].title,

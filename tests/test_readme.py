@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import List
 
 import pytest
 from mmengine.config import Config
@@ -62,8 +63,17 @@ def test_command(line, tmp_path):
 )
 def test_links_lead_somewhere(page):
     text = (REPO / page).read_text(encoding='utf-8')
-    for target in re.findall(r'\]\(([^)#\s]+)', text):
-        assert '://' in target or (REPO / page).parent.joinpath(target).exists(), target
+    for target, anchor in re.findall(r'\]\(([^)#\s]*)#?([^)\s]*)\)', text):
+        file = (REPO / page).parent.joinpath(target) if target else REPO / page
+        assert '://' in target or file.exists(), target
+        if anchor and file.suffix == '.md':
+            assert anchor in anchors(file), f'{target}#{anchor}'
+
+
+def anchors(page: Path) -> List[str]:
+    """Those that are made of the headings of a page."""
+    headings = re.findall(r'^#+ (.+)$', page.read_text(encoding='utf-8'), re.MULTILINE)
+    return [re.sub(r'[^\w -]', '', heading.lower()).strip().replace(' ', '-') for heading in headings]
 
 
 def test_the_tree_of_contributing_is_the_real_one():

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import Runner, save_checkpoint
-from mmengine.runner.checkpoint import CheckpointLoader
+from mmengine.runner.checkpoint import CheckpointLoader, weights_to_cpu
 from torch import Tensor, nn
 
 from ..launch.configs import ConfigError, scope_of_model
@@ -49,7 +49,7 @@ def save_model(cfg: Config, state: Dict[str, Tensor], stem: Path, dataset_meta: 
         cfg.dump(part)
     with whole_file(Path(f'{stem}.pth')) as part:
         meta = {} if dataset_meta is None else dict(dataset_meta=dataset_meta)
-        save_checkpoint(dict(state_dict=state, meta=meta), str(part))
+        save_checkpoint(dict(state_dict=weights_to_cpu(state), meta=meta), str(part))
 
 
 def test_batches(cfg: Config, count: int) -> Iterator[dict]:

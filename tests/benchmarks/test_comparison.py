@@ -194,7 +194,7 @@ def test_a_budget_becomes_iterations(run, monkeypatch):
 def test_equal_steps_have_a_table_of_their_own():
     def record(arm, iterations, top1, **kwargs):
         curve = [dict(top1=0.0, top5=0.0), dict(top1=top1, top5=2 * top1)]
-        told = dict(num_classes=LARGE, arm=arm, kind='trained', epochs=None, rate=0.003, seconds=1022.0, by_means=None)
+        told = dict(num_classes=LARGE, arm=arm, kind='trained', epochs=None, rate=0.003, seconds=1022.0)
         return dict(told, iterations=iterations, curve=curve, **kwargs)
 
     records = [

@@ -29,3 +29,12 @@ def test_a_head_begins_balanced_unless_told_otherwise(arguments, norm):
 def test_losses_of_sigmoids_need_a_prior(loss):
     with DefaultScope.overwrite_default_scope('mmpretrain'), pytest.raises(ValueError, match='loss of sigmoids.*prior'):
         MODELS.build(dict(type='EBVClsHead', num_classes=5, in_channels=8, basis=dict(num_classes=5, dim=5), loss=loss))
+
+
+def test_what_may_not_begin_to_learn_is_told_where_training_begins(recwarn):
+    cfg = dict(type='EBVClsHead', num_classes=8, in_channels=6, basis=dict(num_classes=8, dim=4), tau=5.0)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        head = MODELS.build(cfg)
+    assert not [warning for warning in recwarn if 'spreads the first logits' in str(warning.message)]
+    with pytest.warns(UserWarning, match='tau = 5 at d = 4 spreads the first logits by 0.1'):
+        head.init_weights()
