@@ -6,6 +6,7 @@ from pathlib import Path
 
 from comparison_arms import ARMS
 from comparison_trials import (
+    BUDGET,
     EQUAL_MEANS,
     EQUAL_STEPS,
     HOUR,
@@ -19,7 +20,6 @@ from comparison_trials import (
     trials_of,
 )
 from many_classes_report import seconds_to
-from matplotlib import colormaps
 from pages import fill
 from rich.console import Console
 
@@ -29,6 +29,17 @@ PAGE = Path(__file__).parents[1] / 'docs' / 'large_n.md'
 PICTURE = 'large_n_comparison.png'
 MARKER = '<!-- {}: python benchmarks/comparison.py report -->'
 NOT_MEASURED = 'Not measured yet.'
+LEGEND = (
+    'solid, cold: EBV; dashed, warm: others; dotted: from a pretrained backbone, or in waves; '
+    'circle: the nearest class mean; diamond: the same, of the classifier of that colour'
+)
+COLD = (
+    'blue deepskyblue teal mediumpurple limegreen navy turquoise olivedrab darkgreen slateblue cadetblue indigo '
+    'lightskyblue seagreen'
+).split()
+WARM = (
+    'red orange hotpink saddlebrown gold crimson sandybrown violet tomato darkgoldenrod lightcoral maroon peru plum'
+).split()
 LEVEL = 50  # percent, whose time is told
 CLOCKS = {'cpu': 'seconds of the process, beside other jobs', 'wall': 'seconds of the clock, nothing else running'}
 
@@ -199,32 +210,57 @@ def without_beginning(arm: str) -> str:
     return arm.removesuffix('-waves').removesuffix('-pretrained')
 
 
-def line(arm: str, shown: list[str], points: int) -> dict[str, object]:
-    """EBV solid, others dashed; dotted, in the colour of the same without, with waves or a pretrained backbone."""
+def columns(records: Records) -> dict[str, Records]:
+    """The trainings of each column of the picture: of each classifier the first seed, at the best of its rates."""
+    time = {LARGE: f', {BUDGET} minutes'}
+    sizes = sorted({record['num_classes'] for record in records})
+    kinds = {f'{size:,} characters{time.get(size, "")}': size for size in sizes}
+    out = {
+        title: [record for record in records if in_full(record) and record['num_classes'] == size]
+        for title, size in kinds.items()
+    }
+    out[f'{LARGE:,} characters, an hour'] = [record for record in records if record.get('minutes') == HOUR]
+    best: dict[tuple[str, str], dict] = {}
+    for title, found in out.items():
+        for record in sorted((one for one in found if one['seed'] == 0), key=best_top1):
+            best[title, record['arm']] = record
+    return {title: [one for (column, _), one in best.items() if column == title] for title in out if out[title]}
+
+
+def line(arm: str, shown: list[str]) -> dict[str, object]:
+    """EBV solid in cold colours, others dashed in warm ones; dotted with waves or a pretrained backbone."""
     base = without_beginning(arm)
-    style = ':' if base != arm else '-' if 'ebv' in base else '--'
-    color = colormaps['tab20'](shown.index(base) % 20)
-    return dict(color=color, linestyle=style, marker='o' if points == 1 else '')
+    ebv = 'ebv' in base
+    relatives, colors = [name for name in shown if ('ebv' in name) == ebv], COLD if ebv else WARM
+    style = ':' if base != arm else '-' if ebv else '--'
+    return dict(color=colors[relatives.index(base) % len(colors)], linestyle=style, linewidth=2.2 if ebv else 1.4)
 
 
 def draw(records: Records, path: Path) -> None:
-    """Top-1 over time, and over epochs, a column for each number of classes, the first seed."""
-    curves = [record for record in records if in_full(record) and record['seed'] == 0]
-    sizes = sorted({record['num_classes'] for record in curves})
-    shown = list(dict.fromkeys(without_beginning(record['arm']) for record in curves))
-    figure = new_figure(5.5 * len(sizes), 8)
-    grid = figure.subplots(2, len(sizes), squeeze=False)
+    """Top-1 over time, and over epochs, a column for each number of classes, and for an hour."""
+    panels = columns(records)
+    shown = list(dict.fromkeys(without_beginning(one['arm']) for found in panels.values() for one in found))
+    figure = new_figure(5 * len(panels), 10)
+    grid = figure.subplots(2, len(panels), squeeze=False)
     for axis, (key, scale, label) in enumerate((('seconds', 60, 'minutes'), ('epoch', 1, 'epochs'))):
-        # the epochs of means, which are one point, are those of a tenth of the classes
-        shown_here = [record for record in curves if key == 'seconds' or len(record['curve']) > 1]
-        for panel, size in zip(grid[axis], sizes):
-            for record in (one for one in shown_here if one['num_classes'] == size):
+        for panel, (title, found) in zip(grid[axis], panels.items()):
+            for record in found:
                 arm, curve = record['arm'], record['curve']
-                x, y = [point[key] / scale for point in curve], [point['top1'] for point in curve]
-                title = f'{ARMS[arm].title}, rate {record["rate"]:g}'
-                panel.plot(x, y, **line(arm, shown, len(curve)), label=title)
-            panel.set(title=f'{size:,} characters', xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
-            panel.legend(fontsize=6)
+                style = line(arm, shown)
+                if len(curve) > 1:
+                    panel.plot([p[key] / scale for p in curve], [p['top1'] for p in curve], **style)
+                if key == 'seconds':  # the epochs of means are those of a tenth of the classes
+                    ends = [(p['seconds'], p['top1']) for p in curve] if len(curve) == 1 else []
+                    means = record.get('by_means')
+                    ends += [(curve[-1]['seconds'] + means['seconds'], means['top1'])] if means else []
+                    for seconds, top1 in ends:
+                        panel.plot(seconds / 60, top1, marker='o' if ARMS[arm].means else 'D', color=style['color'])
+            panel.set(title=title, xlabel=label, ylabel='top-1, unseen fonts, %', ylim=(0, 100))
+    handles = [
+        figure.axes[0].plot([], [], **line(arm, shown), marker='o' if ARMS[arm].means else '', label=ARMS[arm].title)[0]
+        for arm in shown
+    ]
+    figure.legend(handles=handles, loc='outside lower center', ncols=5, fontsize=8, title=LEGEND)
     save_figure(figure, path)
 
 
