@@ -1,4 +1,5 @@
-# A tenth of 10,000 characters, d = N on a bottleneck of 256; tools/class_means.py then classifies all of them.
+# A tenth of 10,000 characters, d = N on a bottleneck of 256, tau above the advice for classifying (docs/large_n.md);
+# tools/class_means.py then classifies all of them.
 _base_ = './resnet8_fc_characters.py'
 
 num_classes = 1000
@@ -12,7 +13,7 @@ model = dict(
         num_classes=num_classes,
         in_channels=256,
         basis=basis,
-        tau=0.02,
+        tau=0.035,
         norm_cfg=norm_cfg,
         predict_topk=5,
     ),
