@@ -92,7 +92,8 @@ def ebv(dim: int | None, before: Options | None = None, norm: bool = True) -> Ca
 
 def softer(num_classes: int) -> Options:
     """EBV with d = N on a bottleneck, at a larger tau."""
-    return {**ebv(None, ON_BOTTLENECK)(num_classes), **tau(*[1.75 * constant_tau(num_classes)] * 2)}
+    larger = 1.75 * constant_tau(num_classes)
+    return {**ebv(None, ON_BOTTLENECK)(num_classes), **tau(larger, larger)}
 
 
 def with_margin(num_classes: int) -> Options:

@@ -220,11 +220,9 @@ def columns(records: Records) -> dict[str, Records]:
         for title, size in kinds.items()
     }
     out[f'{LARGE:,} characters, an hour'] = [record for record in records if record.get('minutes') == HOUR]
-    best: dict[tuple[str, str], dict] = {}
-    for title, found in out.items():
-        for record in sorted((one for one in found if one['seed'] == 0), key=best_top1):
-            best[title, record['arm']] = record
-    return {title: [one for (column, _), one in best.items() if column == title] for title in out if out[title]}
+    first = {title: [one for one in found if one['seed'] == 0] for title, found in out.items()}
+    best = {title: {one['arm']: one for one in sorted(found, key=best_top1)} for title, found in first.items()}
+    return {title: list(found.values()) for title, found in best.items() if found}
 
 
 def line(arm: str, shown: list[str]) -> dict[str, object]:

@@ -179,4 +179,4 @@ def test_what_cannot_be_written_is_told_before_the_images_are_read(run, tmp_path
     monkeypatch.setattr('ebv_mm.class_means.class_means', None)
     with pytest.raises(SystemExit):
         run()
-    assert 'out' in capsys.readouterr().err
+    assert f"'{tmp_path / 'out'}" in capsys.readouterr().err

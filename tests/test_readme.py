@@ -63,7 +63,7 @@ def test_command(line, tmp_path):
 )
 def test_links_lead_somewhere(page):
     text = (REPO / page).read_text(encoding='utf-8')
-    for target, anchor in re.findall(r'\]\(([^)#\s]*)#?([^)\s]*)\)', text):
+    for target, anchor in re.findall(r'\]\(([^)#\s]*)#?([^)\s]*)', text):
         file = (REPO / page).parent.joinpath(target) if target else REPO / page
         assert '://' in target or file.exists(), target
         if anchor and file.suffix == '.md':

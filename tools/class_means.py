@@ -26,7 +26,7 @@ def main(argv=None) -> None:
         parser.error(f'--num-classes {args.num_classes}: give 2 or more')
 
     with one_sentence(args.traceback):
-        from ebv_mm.class_means import check_classifier, class_means, classify_by_means, images_of_all
+        from ebv_mm.class_means import class_means, classify_by_means, images_of_all
 
         cfg = load_config(args)
         images = images_of_all(cfg)
@@ -35,7 +35,6 @@ def main(argv=None) -> None:
         if args.check:
             return
         model = load_model(cfg, args.checkpoint).to(get_device())
-        check_classifier(model, args.num_classes)
         check_writable(Path(f'{stem}.pth'))
         loader = Runner.build_dataloader(images, seed=0)
         means = class_means(model, shown(loader), args.num_classes)
